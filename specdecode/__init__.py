@@ -1,0 +1,25 @@
+"""Speculative decoding, proved exact about the very code that runs.
+
+The rooms, in the order in which they build on each other:
+
+checks       what may enter: rows, token ids, counts
+rule         overlap, excess, acceptance, residual: the rule, in any arithmetic
+sampling     from a row to a token, and from a row to a row
+models       pure functions from a prefix to a row
+drafts       what proposes the tokens
+verifiers    rules that turn drafted tokens and rows into emitted tokens
+cost         block efficiency and speedup in closed form
+speculative  rounds, the generator, and its trace
+sweep        the toy world measured over agreements and draft lengths
+exact        the exact law of a program, along the paths of `paths`
+proof        this package's own certificates
+smollm       a real 135M-parameter language model in NumPy
+plots        the figures
+cli          the command `spec-decode`
+"""
+
+from specdecode.models import draft_from_target, random_markov
+from specdecode.speculative import generate_speculative, generate_target_only
+
+__all__ = ["draft_from_target", "generate_speculative", "generate_target_only", "random_markov"]
+__version__ = "0.1.0"

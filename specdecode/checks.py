@@ -1,0 +1,268 @@
+"""What may enter: rows, token ids and counts, checked once where they come in.
+
+A **row** is a distribution over the vocabulary: finite, non-negative, and summing to 1 within
+
+- nothing at all for rational entries (`Fraction`, `int`): the sum is exactly 1;
+- max(V, 16) · ε otherwise, never more than 0.01, with ε the spacing of the row's own dtype
+  (2⁻⁵² float64, 2⁻²³ float32, 2⁻⁷ for the two-byte types).
+
+A row narrower than float64 is widened and divided by its sum here, before anything is drawn from it
+or tested against it, so that both see the same numbers. A float64 or rational row passes untouched.
+"""
+
+import operator
+from numbers import Rational
+
+import numpy as np
+
+__all__ = ["as_count", "as_drafted", "as_row", "as_rows", "as_stop", "as_token", "as_tokens"]
+
+_SPACING = {2: 2.0**-7, 4: 2.0**-23}
+
+
+def as_row(values, name, vocab_size=None):
+    """One row as an array the rule can trust.
+
+    Parameters
+    ----------
+    values : array_like, shape (V,)
+        Candidate probabilities. Never written to.
+    name : str
+        What to call the row in an error.
+    vocab_size : int, optional
+        Required V.
+
+    Returns
+    -------
+    ndarray, shape (V,)
+        float64, or object when the entries are rational. `values` itself where nothing had to change.
+
+    Raises
+    ------
+    ValueError
+        If the shape is wrong, an entry is negative or not finite, or the sum is off; names the
+        entry and the number.
+
+    Examples
+    --------
+    >>> as_row([0.5, 0.6, -0.1], "target row")
+    Traceback (most recent call last):
+    ValueError: target row: entry 2 is -0.1; want a finite probability, 0 or more
+    """
+    return _distributions(values, name, (vocab_size,))
+
+
+def as_rows(values, name, n, vocab_size):
+    """A stack of rows, each as `as_row` would have it.
+
+    Parameters
+    ----------
+    values : array_like, shape (n, V)
+        One row a position; n may be 0.
+    name : str
+        What to call the stack in an error.
+    n, vocab_size : int
+        Required shape.
+
+    Returns
+    -------
+    ndarray, shape (n, V)
+        float64 or object.
+
+    Raises
+    ------
+    ValueError
+        As `as_row`; names the row, the entry and the number.
+
+    Examples
+    --------
+    >>> as_rows([[0.5, 0.5], [0.5, 0.4]], "target rows", 2, 2)
+    Traceback (most recent call last):
+    ValueError: target rows: row 1 sums to 0.9; want 1 within 3.6e-15
+    """
+    return _distributions(values, name, (n, vocab_size))
+
+
+def _distributions(values, name, shape):
+    array = np.asarray(values)
+    if array.ndim != len(shape) or any(want not in (None, have) for want, have in zip(shape, array.shape)):
+        want = ", ".join("V" if size is None else str(size) for size in shape)
+        raise ValueError(f"{name}: shape {array.shape}; want ({want}{',' * (len(shape) == 1)})")
+    if array.dtype.kind in "OV":  # V: the kind of bfloat16, which NumPy itself does not know
+        numbers = array if array.dtype == object else array.astype(float)
+    elif array.dtype.kind in "fiu":
+        numbers = array.astype(float, copy=False)
+    else:
+        raise ValueError(f"{name}: entries of type {array.dtype}; want floats or Fractions")
+    with np.errstate(invalid="ignore", over="ignore"):  # what is not finite is reported below, in words
+        sums = numbers.sum(axis=-1)
+        tolerance = _tolerance(array, sums)
+        if not (np.all(numbers >= 0) and np.all(abs(sums - 1) <= tolerance)):
+            raise ValueError(f"{name}: {_fault(numbers, sums, tolerance)}")
+    if array.dtype.kind in "fV" and array.dtype.itemsize < 8:
+        numbers = numbers / sums[..., np.newaxis]
+    return numbers
+
+
+def _tolerance(array, sums):
+    if all(isinstance(total, Rational) for total in np.ravel(sums)):
+        return 0
+    return min(0.01, max(array.shape[-1], 16) * _SPACING.get(array.dtype.itemsize, 2.0**-52))
+
+
+def _fault(numbers, sums, tolerance):
+    """Say where a stack of rows first fails to be distributions."""
+    rows, sums = np.atleast_2d(numbers), np.atleast_1d(sums)
+    for index, (row, total) in enumerate(zip(rows, sums)):
+        where = f"row {index}, " if numbers.ndim == 2 else ""
+        for token, entry in enumerate(row):
+            if not 0 <= entry < float("inf"):
+                return f"{where}entry {token} is {entry}; want a finite probability, 0 or more"
+        if not abs(total - 1) <= tolerance:
+            within = f" within {tolerance:.2g}" if tolerance else " exactly"
+            return f"{where.replace(', ', ' ')}sums to {total}; want 1{within}"
+    raise AssertionError("the rows are distributions")
+
+
+def as_token(value, name, vocab_size):
+    """A token id as a Python int in [0, V).
+
+    Parameters
+    ----------
+    value : int or NumPy integer
+    name : str
+        What to call it in an error.
+    vocab_size : int
+
+    Returns
+    -------
+    int
+
+    Raises
+    ------
+    ValueError
+        If it is not an integer, or outside the vocabulary; names the value and V.
+
+    Examples
+    --------
+    >>> as_token(7, "prefix[0]", vocab_size=3)
+    Traceback (most recent call last):
+    ValueError: prefix[0] is 7; want a token id from 0 to 2
+    """
+    try:
+        token = operator.index(value)
+    except TypeError:
+        token = -1
+    if not 0 <= token < vocab_size:
+        raise ValueError(f"{name} is {value!r}; want a token id from 0 to {vocab_size - 1}")
+    return token
+
+
+def as_tokens(values, name, vocab_size):
+    """A sequence of token ids as a new list of Python ints.
+
+    Parameters
+    ----------
+    values : sequence of int
+        Possibly empty.
+    name : str
+    vocab_size : int
+
+    Returns
+    -------
+    list of int
+
+    Raises
+    ------
+    ValueError
+        As `as_token`; names the position.
+    """
+    return [as_token(value, f"{name}[{i}]", vocab_size) for i, value in enumerate(values)]
+
+
+def as_drafted(value, q, name):
+    """A drafted token as a Python int that its own draft row could have produced.
+
+    Parameters
+    ----------
+    value : int
+    q : ndarray, shape (V,)
+        The draft row it claims to come from, already a row.
+    name : str
+
+    Returns
+    -------
+    int
+        With q > 0 at it.
+
+    Raises
+    ------
+    ValueError
+        If it is outside the vocabulary, or q is 0 there: the row is then not the one it was drawn from.
+    """
+    token = as_token(value, name, len(q))
+    if not q[token] > 0:
+        raise ValueError(f"{name} is {token}, where its draft row has q = 0; want the row it was drawn from")
+    return token
+
+
+def as_stop(stop, vocab_size):
+    """Stop tokens, one id or a collection of them, as a frozenset of Python ints.
+
+    Parameters
+    ----------
+    stop : None, int, or collection of int
+    vocab_size : int
+
+    Returns
+    -------
+    frozenset of int
+        Empty for None.
+
+    Raises
+    ------
+    ValueError
+        If an id is outside the vocabulary.
+
+    Examples
+    --------
+    >>> sorted(as_stop([2, 0], vocab_size=3)), as_stop(None, vocab_size=3)
+    ([0, 2], frozenset())
+    """
+    if stop is None:
+        return frozenset()
+    collection = stop if np.iterable(stop) and not isinstance(stop, str) else [stop]
+    return frozenset(as_token(value, "stop", vocab_size) for value in collection)
+
+
+def as_count(value, name, least):
+    """A whole number of at least `least`, as a Python int.
+
+    Parameters
+    ----------
+    value : int or NumPy integer
+    name : str
+    least : int
+
+    Returns
+    -------
+    int
+
+    Raises
+    ------
+    ValueError
+        If it is not a whole number, or smaller; names it.
+
+    Examples
+    --------
+    >>> as_count(0, "k", least=1)
+    Traceback (most recent call last):
+    ValueError: k is 0; want a whole number, 1 or more
+    """
+    try:
+        count = operator.index(value)
+    except TypeError:
+        count = least - 1
+    if count < least or isinstance(value, bool):
+        raise ValueError(f"{name} is {value!r}; want a whole number, {least} or more")
+    return count

@@ -1,0 +1,454 @@
+"""The command `spec-decode`: verify the rule, run it, sweep its settings.
+
+Every command prints a short answer for a person, or with --json one object for a program (its schema
+is on the book's page of commands). Exit status: 0 success, 1 a certificate failed, 2 bad input.
+"""
+
+import argparse
+import json
+import os
+import sys
+import time
+
+import numpy as np
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
+
+from specdecode import __version__
+from specdecode.checks import as_count
+from specdecode.drafts import NGramDraft, as_draft
+from specdecode.models import MappedModel
+from specdecode.proof import verify_identity
+from specdecode.sampling import temperature
+from specdecode.speculative import Trace, generate_target_only, stream_speculative
+from specdecode.sweep import sweep, toy_world
+
+__all__ = ["main"]
+
+_AGREEMENTS = (0.0, 0.25, 0.5, 0.7, 0.8, 0.9, 0.95, 1.0)
+_PROGRESS_AFTER = 2.0  # seconds
+
+
+def main(argv=None):
+    """Run the command line.
+
+    Parameters
+    ----------
+    argv : list of str, optional
+        Arguments after the command's name; those of the process if left out.
+
+    Returns
+    -------
+    int
+        Exit status: 0, 1 when a certificate fails, 2 on bad input.
+    """
+    try:
+        args = _parser().parse_args(argv)
+        report, succeeded, show = args.command(args)
+        if args.json:
+            print(json.dumps({"specdecode": __version__, **report}, allow_nan=False))
+        else:
+            show()
+        sys.stdout.flush()
+        return 0 if succeeded else 1
+    except (ValueError, ImportError, FileNotFoundError) as error:
+        message = " ".join(str(error).split())
+        print(f"spec-decode: {message}", file=sys.stderr)
+        return 2
+    except BrokenPipeError:  # the reader of a pipe has left, as `head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        print("spec-decode: interrupted", file=sys.stderr)
+        return 130
+
+
+class _Parser(argparse.ArgumentParser):
+    """Argument errors as one line, like every other error."""
+
+    def error(self, message):
+        self.exit(2, f"spec-decode: {message}; `{self.prog} --help` lists what is accepted\n")
+
+
+def _parser():
+    parser = _Parser(
+        prog="spec-decode", description="Speculative decoding: verify the rule, run it, sweep its settings."
+    )
+    parser.add_argument("--version", action="version", version=f"spec-decode {__version__}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=_Parser)
+
+    verify = commands.add_parser("verify", help="check that the emitted token has the target's law")
+    verify.set_defaults(command=_verify)
+    verify.add_argument("--pairs", type=_whole(1), default=4000, help="random pairs of rows (default 4000)")
+
+    run = commands.add_parser("run", help="generate text and count what it cost")
+    run.set_defaults(command=_run)
+    run.add_argument(
+        "--model", choices=["toy", "smollm2"], default="toy", help="what to sample (default toy)"
+    )
+    run.add_argument("--k", type=_whole(1), default=4, help="draft length (default 4)")
+    run.add_argument("--tokens", type=_whole(0), help="new tokens (default 5000; 64 with --model smollm2)")
+    run.add_argument("--temperature", type=_number(0), help="of the target and the draft (default 1)")
+    run.add_argument("--agreement", type=_number(0, 1), help="toy: how far the draft agrees (default 0.8)")
+    run.add_argument("--draft-cost", type=_number(0), help="toy: draft pass ÷ target pass (default 0.1)")
+    run.add_argument("--prompt", help="smollm2: the text to continue")
+    run.add_argument("--model-path", help="smollm2: a GGUF file in place of the installed one")
+
+    table = commands.add_parser("sweep", help="a table over agreements and draft lengths")
+    table.set_defaults(command=_sweep)
+    table.add_argument("--k", type=_whole(1), default=8, help="longest draft length (default 8)")
+    table.add_argument("--tokens", type=_whole(1), default=2000, help="new tokens a cell (default 2000)")
+    table.add_argument(
+        "--agreements",
+        type=_number(0, 1),
+        nargs="+",
+        default=_AGREEMENTS,
+        metavar="A",
+        help="default 0 to 1 in eight steps",
+    )
+    table.add_argument(
+        "--draft-cost", type=_number(0), default=0.1, help="draft pass ÷ target pass (default 0.1)"
+    )
+    table.add_argument("--save", metavar="FILE", help="save the figure: a name ending in .svg, .png or .pdf")
+
+    for command in (verify, run, table):
+        command.add_argument("--seed", type=_whole(0), default=0, help="sampling seed (default 0)")
+        command.add_argument("--json", action="store_true", help="print one JSON object instead")
+    for command in (run, table):
+        command.add_argument("--vocab-size", type=_whole(1), help="toy: number of tokens (default 32)")
+        command.add_argument("--target-seed", type=_whole(0), help="toy: seed of the target (default 1)")
+        command.add_argument("--draft-seed", type=_whole(0), help="toy: seed of the draft (default 2)")
+    return parser
+
+
+def _whole(least):
+    def parse(text):
+        try:
+            return as_count(int(text), "it", least)
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"{text!r}; want a whole number, {least} or more") from None
+
+    return parse
+
+
+def _number(low, high=float("inf")):
+    want = f"a number from {low} to {high}" if high < float("inf") else f"a finite number, {low} or more"
+
+    def parse(text):
+        try:
+            number = float(text)
+        except ValueError:
+            number = float("nan")
+        if not low <= number <= high or number == float("inf"):
+            raise argparse.ArgumentTypeError(f"{text!r}; want {want}")
+        return number
+
+    return parse
+
+
+def _verify(args):
+    identity = verify_identity(
+        args.pairs, args.seed, track=lambda pairs: _tracked(pairs, len(pairs), "pairs")
+    )
+    verdict = "PASS" if identity.passed else "FAIL"
+    report = {
+        "command": "verify",
+        "claim": "one-token identity",
+        "seed": args.seed,
+        "pairs": identity.pairs,
+        "total_variation": _finite(identity.total_variation),
+        "tolerance": identity.tolerance,
+        "rational_pairs": identity.rational_pairs,
+        "rational_failures": identity.rational_failures,
+        "verdict": verdict,
+    }
+
+    def show():
+        console = Console(highlight=False)
+        console.print("One-token identity: q·min(1, p/q) + rejection mass · residual = p")
+        console.print(
+            f"  {identity.pairs} random pairs in floats: largest total variation "
+            f"{identity.total_variation:.1e}, allowed {identity.tolerance:g}"
+        )
+        console.print(
+            f"  {identity.rational_pairs} random pairs in Fractions: "
+            f"{identity.rational_pairs - identity.rational_failures} equal, {identity.rational_failures} not"
+        )
+        console.print(verdict, style="bold green" if identity.passed else "bold red")
+        console.print("This is about one token of the rule; it says nothing yet about whole sequences.")
+
+    return report, identity.passed, show
+
+
+def _run(args):
+    return _run_toy(args) if args.model == "toy" else _run_smollm(args)
+
+
+def _run_toy(args):
+    _refuse(args, ["prompt", "model_path"], "toy")
+    agreement, draft_cost = _default(args.agreement, 0.8), _default(args.draft_cost, 0.1)
+    n_tokens = _default(args.tokens, 5000)
+    target, draft = toy_world(agreement, **_world(args))
+    if args.temperature is not None:
+        target, draft = (_at_temperature(model, args.temperature) for model in (target, draft))
+    rng = np.random.default_rng(args.seed)
+    steps = stream_speculative(target, draft, [0], n_tokens, args.k, rng)
+    trace = Trace.collect(_tracked(steps, n_tokens, "tokens", lambda step: len(step[1])), as_draft(draft))
+    report = {
+        "command": "run",
+        "model": "toy",
+        "settings": {
+            "agreement": agreement,
+            "k": args.k,
+            "vocab_size": target.vocab_size,
+            "temperature": args.temperature,
+            "draft_cost": draft_cost,
+            "seed": args.seed,
+        },
+        **_counts(trace),
+        "speedup": trace.speedup(draft_cost),
+    }
+
+    def show():
+        _show_counts(
+            trace, [("speedup", f"{_times(trace.speedup(draft_cost))} at draft cost {draft_cost:g}")]
+        )
+
+    return report, True, show
+
+
+def _sweep(args):
+    if args.save:
+        from specdecode import plots  # asked before the work, so that nothing is lost afterwards
+
+        plots.check_path(args.save)
+    steps = sweep(args.agreements, args.k, args.tokens, args.seed, draft_cost=args.draft_cost, **_world(args))
+    rows = list(_tracked(steps, len(args.agreements) * args.k, "runs"))
+    if args.save:
+        plots.use_style()
+        plots.save(plots.draw_sweep(rows), args.save)
+    report = {
+        "command": "sweep",
+        "settings": {
+            "tokens": args.tokens,
+            "vocab_size": _default(args.vocab_size, 32),
+            "draft_cost": args.draft_cost,
+            "seed": args.seed,
+        },
+        "cells": rows,
+    }
+
+    def show():
+        table = Table(box=None, header_style="bold", pad_edge=False)
+        for heading in ("agreement", "α", "k", "τ measured", "τ exact", "speedup"):
+            table.add_column(heading, justify="right")
+        best = {a: max(r["speedup"] for r in rows if r["agreement"] == a) for a in args.agreements}
+        for row in rows:
+            is_best = row["speedup"] == best[row["agreement"]]
+            table.add_row(
+                f"{row['agreement']:g}",
+                _rounded(row["conditional_acceptance"]),
+                str(row["k"]),
+                _rounded(row["tokens_per_step"]),
+                _rounded(row["expected_tokens_per_step"]),
+                _times(row["speedup"]) + (" ←" if is_best else "  "),
+                style="bold" if is_best else None,
+                end_section=row["k"] == args.k,
+            )
+        console = Console(highlight=False)
+        console.print(table)
+        console.print(
+            f"α  conditional acceptance\n"
+            f"τ  tokens per target pass: measured over {args.tokens} tokens, and exact in closed form\n"
+            f"←  the best k of this agreement, at draft cost {args.draft_cost:g}"
+        )
+        if args.save:
+            console.print(f"figure saved to {args.save}")
+
+    return report, True, show
+
+
+def _run_smollm(args):
+    _refuse(args, ["agreement", "draft_cost", "vocab_size", "target_seed", "draft_seed"], "smollm2")
+    if not args.prompt:
+        raise ValueError('--model smollm2 continues a text: want --prompt "…" with at least one character')
+    from specdecode import smollm
+
+    n_tokens = _default(args.tokens, 64)
+    with _one_thread():
+        model = smollm.load(args.model_path)
+        prompt = model.encode(args.prompt)
+        target = _at_temperature(model, args.temperature)
+        draft = NGramDraft(model.vocab_size)
+        writer = None if args.json else _Writer(model, args.prompt)
+
+        def rounds():
+            rng = np.random.default_rng(args.seed)
+            for step in stream_speculative(target, draft, prompt, n_tokens, args.k, rng, stop=model.stop_ids):
+                if writer:
+                    writer.write(*step)
+                yield step
+
+        # Reading the prompt is not part of either time: both start with it in the cache.
+        model.next_dist(prompt)
+        began = time.perf_counter()
+        trace = Trace.collect(rounds(), draft)
+        speculative_seconds = time.perf_counter() - began
+        if writer:
+            writer.close()
+
+        model.next_dist(prompt)
+        rng = np.random.default_rng(args.seed)
+        began = time.perf_counter()
+        plain = generate_target_only(target, prompt, n_tokens, rng, stop=model.stop_ids)
+        plain_seconds = time.perf_counter() - began
+
+    speculative_pace = _ratio(speculative_seconds, len(trace.tokens))
+    plain_pace = _ratio(plain_seconds, len(plain))
+    gain = _ratio(plain_pace, speculative_pace)
+    report = {
+        "command": "run",
+        "model": "smollm2",
+        "settings": {"k": args.k, "temperature": args.temperature, "seed": args.seed, "threads": 1},
+        "prompt": args.prompt,
+        "text": model.decode(trace.tokens),
+        **_counts(trace),
+        "seconds_per_token": speculative_pace,
+        "target_only_seconds_per_token": plain_pace,
+        "speedup": gain,
+    }
+
+    def show():
+        if gain is None:
+            return _show_counts(trace, [])
+        words = "faster" if gain > 1 else "slower"
+        _show_counts(
+            trace,
+            [
+                ("wall-clock", f"{1000 * speculative_pace:.0f} ms a token, one thread"),
+                ("target only", f"{1000 * plain_pace:.0f} ms a token, same seed, {len(plain)} tokens"),
+                ("speedup", f"{_times(gain)}: {words} than the target alone, on this machine, this time"),
+            ],
+        )
+
+    return report, True, show
+
+
+class _Writer:
+    """Streams text as it is accepted: drafted tokens green and underlined, the target's own plain."""
+
+    def __init__(self, model, prompt):
+        self.model, self.tokens, self.shown = model, [], ""
+        self.console = Console(highlight=False, soft_wrap=True)
+        self.console.print(Text(prompt, style="dim"), end="")
+
+    def write(self, round_, kept):
+        for place, token in enumerate(kept):
+            self.tokens.append(token)
+            text = self.model.decode(self.tokens)
+            if text.endswith("\ufffd"):  # a character whose bytes have not all arrived
+                continue
+            style = "green underline" if place < round_.accepted else ""
+            self.console.print(Text(text[len(self.shown) :], style=style), end="")
+            self.shown = text
+
+    def close(self):
+        key = Text("\n\n", end="")
+        key.append("drafted and accepted", "green underline")
+        key.append(" · the target's own\n")
+        self.console.print(key)
+
+
+def _world(args):
+    """The sizes and seeds that were asked for; the toy world has defaults for the rest."""
+    names = ("vocab_size", "target_seed", "draft_seed")
+    return {name: getattr(args, name) for name in names if getattr(args, name) is not None}
+
+
+def _at_temperature(model, t):
+    return model if t is None else MappedModel(model, lambda row: temperature(row, t))
+
+
+def _default(value, default):
+    return default if value is None else value
+
+
+def _refuse(args, names, model):
+    for name in names:
+        if getattr(args, name) is not None:
+            option = "--" + name.replace("_", "-")
+            raise ValueError(f"{option} does not go with --model {model}; want one or the other")
+
+
+def _counts(trace):
+    return {
+        "tokens": len(trace.tokens),
+        "target_passes": trace.target_passes,
+        "draft_passes": trace.draft_passes,
+        "acceptance_rate": trace.acceptance_rate,
+        "conditional_acceptance": trace.conditional_acceptance,
+        "acceptance_by_position": trace.acceptance_by_position,
+        "tokens_per_step": trace.tokens_per_step,
+    }
+
+
+def _show_counts(trace, more):
+    table = Table(box=None, show_header=False, pad_edge=False)
+    by_position = "  ".join(_rounded(alpha) for alpha in trace.acceptance_by_position)
+    for name, value in [
+        ("generated tokens", str(len(trace.tokens))),
+        ("target passes", str(trace.target_passes)),
+        ("acceptance rate", _rounded(trace.acceptance_rate)),
+        ("conditional acceptance by position", by_position or "nothing proposed"),
+        ("tokens per target pass", _rounded(trace.tokens_per_step)),
+        *more,
+    ]:
+        table.add_row(name, Text(value))
+    Console(highlight=False).print(table)
+
+
+def _rounded(number):
+    return "–" if number is None else f"{number:.3f}"
+
+
+def _times(number):
+    return "–" if number is None else f"{number:.2f}×"
+
+
+def _ratio(part, whole):
+    return part / whole if part is not None and whole else None
+
+
+def _finite(number):
+    return number if np.isfinite(number) else None
+
+
+def _one_thread():
+    """BLAS on one thread: on a shared machine more can be many times slower, and a time names its threads."""
+    from threadpoolctl import threadpool_limits
+
+    return threadpool_limits(1)
+
+
+def _tracked(items, total, what, advance=lambda item: 1):
+    """Pass items on; on a terminal, and once two seconds have gone by, show how far they are."""
+    console = Console(stderr=True)
+    columns = (
+        TextColumn("{task.completed:.0f} of {task.total:.0f} {task.description}"),
+        BarColumn(),
+        TimeRemainingColumn(),
+    )
+    progress = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+    task = progress.add_task(what, total=total)
+    due = time.monotonic() + _PROGRESS_AFTER
+    try:
+        for item in items:
+            yield item
+            progress.advance(task, advance(item))
+            if time.monotonic() > due:
+                progress.start()
+                due = float("inf")
+    finally:
+        progress.stop()

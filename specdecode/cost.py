@@ -1,0 +1,219 @@
+"""What a round yields and what it costs, in closed form.
+
+Two models of acceptance. The **independent** one takes a single α at every position (Leviathan et al.
+2023, Theorem 3.8); its functions are plain arithmetic and run on floats, Fractions and symbols. The
+**Markov** one takes the two tables themselves and is exact for them (thm-markov-tokens in chapter 3).
+"""
+
+import numpy as np
+
+from specdecode.checks import as_count, as_rows
+from specdecode.rule import excess, overlap
+
+__all__ = [
+    "accepted_per_proposed",
+    "best_k",
+    "expected_tokens",
+    "markov_tokens_per_step",
+    "speedup",
+]
+
+
+def expected_tokens(alpha, k):
+    """Expected tokens per target pass, 1 + α + … + α^k = (1 − α^(k+1)) / (1 − α).
+
+    Parameters
+    ----------
+    alpha : number or ndarray
+        Probability that a tested token is accepted, the same at every position; 0 ≤ α ≤ 1, or a symbol.
+    k : int
+        Draft length, k ≥ 0.
+
+    Returns
+    -------
+    number or ndarray
+        From 1 to k + 1, which it reaches at α = 1.
+
+    Raises
+    ------
+    ValueError
+        If k < 0.
+
+    References
+    ----------
+    Leviathan et al. (2023), equation (1).
+
+    Examples
+    --------
+    >>> from fractions import Fraction as F
+    >>> expected_tokens(F(1, 2), 3), expected_tokens(1, 3)
+    (Fraction(15, 8), 4)
+    """
+    return sum(alpha**i for i in range(as_count(k, "k", least=0) + 1))
+
+
+def accepted_per_proposed(alpha, k):
+    """Expected acceptance rate of a whole run, (α + … + α^k) / k.
+
+    Parameters
+    ----------
+    alpha : number or ndarray
+        Conditional acceptance at every position, 0 ≤ α ≤ 1.
+    k : int
+        Draft length, k ≥ 1.
+
+    Returns
+    -------
+    number or ndarray
+        At most α, and falling with k though the draft is the same: tokens after a rejection are never
+        tested. Report conditional acceptance beside it.
+
+    Raises
+    ------
+    ValueError
+        If k < 1.
+
+    Examples
+    --------
+    >>> from fractions import Fraction as F
+    >>> accepted_per_proposed(F(1, 2), 1), accepted_per_proposed(F(1, 2), 2)
+    (Fraction(1, 2), Fraction(3, 8))
+    """
+    return (expected_tokens(alpha, as_count(k, "k", least=1)) - 1) / k
+
+
+def speedup(tokens_per_step, k, draft_cost, verify_cost=1):
+    """Gain over one target pass a token, τ / (v + k · c).
+
+    Should not be confused with `Trace.speedup`, which divides counts of one run and takes v = 1.
+
+    Parameters
+    ----------
+    tokens_per_step : number or ndarray
+        Block efficiency τ, measured or expected.
+    k : int
+        Draft length, k ≥ 0.
+    draft_cost : number
+        c ≥ 0, time of a draft pass ÷ time of a target pass over one position.
+    verify_cost : number
+        v(k + 1) > 0, time of a target pass over k + 1 positions ÷ over one. It is 1 when the pass is
+        bound by reading weights; on many CPUs and in large batches it is not, so measure it.
+
+    Returns
+    -------
+    number or ndarray
+        Below 1 where speculation loses.
+
+    Raises
+    ------
+    ValueError
+        If draft_cost < 0 or verify_cost ≤ 0.
+
+    References
+    ----------
+    Leviathan et al. (2023), Theorem 3.8, which is the case v = 1.
+
+    Examples
+    --------
+    >>> round(speedup(3.84, k=4, draft_cost=0.1), 2)
+    2.74
+    >>> speedup(3.84, k=4, draft_cost=0.1, verify_cost=4) < 1
+    True
+    """
+    if not (draft_cost >= 0) or not (verify_cost > 0):
+        raise ValueError(f"draft_cost is {draft_cost} and verify_cost {verify_cost}; want ≥ 0 and > 0")
+    return tokens_per_step / (verify_cost + as_count(k, "k", least=0) * draft_cost)
+
+
+def best_k(alpha, draft_cost, longest=64, verify_cost=lambda n: 1):
+    """Draft length with the largest expected speedup under independent acceptance, 0 for no draft at all.
+
+    Parameters
+    ----------
+    alpha : number
+        0 ≤ α ≤ 1.
+    draft_cost : number
+        c ≥ 0.
+    longest : int
+        Largest k considered.
+    verify_cost : callable
+        n positions ↦ v(n), with v(1) = 1.
+
+    Returns
+    -------
+    int
+        The smallest of the best k in 0, …, longest.
+
+    Raises
+    ------
+    ValueError
+        If α is outside [0, 1].
+
+    Examples
+    --------
+    >>> best_k(0.8, draft_cost=0.1), best_k(0.05, draft_cost=0.1)
+    (6, 0)
+    """
+    if not 0 <= alpha <= 1:
+        raise ValueError(f"alpha is {alpha}; want a number from 0 to 1")
+    lengths = range(as_count(longest, "longest", least=0) + 1)
+    return max(lengths, key=lambda k: speedup(expected_tokens(alpha, k), k, draft_cost, verify_cost(k + 1)))
+
+
+def markov_tokens_per_step(target_rows, draft_rows, k):
+    """Long-run tokens per target pass of the token rule on two Markov tables, exactly.
+
+    With A = overlap and E = excess of the tables, entry by entry, a round that starts after token s
+    accepts Σ_{i=1..k} (Aⁱ 1)(s) drafted tokens in expectation and ends on token t with probability
+    (Σ_{i<k} Aⁱ E + Aᵏ P)(s, t). Averaging the first over the stationary law of the second gives the answer.
+
+    Parameters
+    ----------
+    target_rows, draft_rows : array_like, shape (V, V)
+        Tables of two Markov models.
+    k : int
+        Draft length, k ≥ 1.
+
+    Returns
+    -------
+    float
+        From 1 to k + 1.
+
+    Raises
+    ------
+    ValueError
+        If a row is not a distribution, the tables differ in size, or more than one long run is possible
+        (the chain of round ends is reducible), so that no single answer exists.
+
+    Guarantee
+    ---------
+    thm-markov-tokens in chapter 3; no independence is assumed.
+
+    Examples
+    --------
+    >>> coin, bent = [[1/2, 1/2]] * 2, [[1/4, 3/4]] * 2  # overlap 3/4 after either token
+    >>> round(markov_tokens_per_step(coin, bent, k=2), 12) == expected_tokens(3/4, 2)
+    True
+    """
+    k, vocab_size = as_count(k, "k", least=1), len(target_rows)
+    p = as_rows(target_rows, "target_rows", vocab_size, vocab_size).astype(float)
+    q = as_rows(draft_rows, "draft_rows", vocab_size, vocab_size).astype(float)
+    shared, over = overlap(p, q), excess(p, q)
+    reached = [
+        np.linalg.matrix_power(shared, i) for i in range(k + 1)
+    ]  # reached[i][s, t]: i accepted, now at t
+    accepted = sum(reached[1:]).sum(axis=1)  # (V,)
+    ends = sum(reached[:k]) @ over + reached[k] @ p  # (V, V), rows sum to 1
+    return float(1 + _stationary(ends) @ accepted)
+
+
+def _stationary(transitions):
+    """The one distribution π with π T = π."""
+    size = len(transitions)
+    system = np.vstack([transitions.T - np.eye(size), np.ones(size)])  # (V + 1, V)
+    solution, _, rank, _ = np.linalg.lstsq(system, np.append(np.zeros(size), 1.0))
+    if rank < size:
+        raise ValueError(
+            "the tables have more than one closed class of tokens; want a chain with one long run"
+        )
+    return solution

@@ -1,0 +1,131 @@
+"""Drafts: what proposes the tokens.
+
+A draft returns its tokens together with the rows they were drawn from. The exactness of the rule
+rests on that pair being true: a token tested against any other row is the commonest quiet bug.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from specdecode.checks import as_count, as_row
+from specdecode.models import Model
+from specdecode.sampling import draw
+
+__all__ = ["Draft", "ModelDraft", "NGramDraft", "as_draft"]
+
+
+@runtime_checkable
+class Draft(Protocol):
+    """Proposes up to k tokens with the rows they were drawn from.
+
+    Optional attribute `passes_per_token`: draft passes a proposed token costs, 1 unless the draft says
+    otherwise. A look-up says 0.
+    """
+
+    def propose(self, prefix: Sequence[int], k: int, rng) -> tuple[Sequence[int], np.ndarray]:
+        """Between 0 and k tokens, and their rows, shape (number of tokens, V)."""
+        ...
+
+
+class ModelDraft:
+    """A model sampled k times, one uniform a token.
+
+    Parameters
+    ----------
+    model : Model
+
+    Examples
+    --------
+    >>> from specdecode.models import random_markov
+    >>> tokens, rows = ModelDraft(random_markov(3, seed=1)).propose([0], 4, np.random.default_rng(0))
+    >>> tokens, rows.shape
+    ([1, 0, 0, 0], (4, 3))
+    """
+
+    passes_per_token = 1
+
+    def __init__(self, model):
+        self.model, self.vocab_size = model, model.vocab_size
+
+    def propose(self, prefix, k, rng):
+        text, rows = list(prefix), []
+        for _ in range(k):
+            row = as_row(self.model.next_dist(text), "draft row", self.vocab_size)
+            rows.append(row)
+            text.append(draw(row, rng.random()))
+        return text[len(prefix) :], np.reshape(rows, (k, self.vocab_size))
+
+
+class NGramDraft:
+    """Prompt look-up: proposes what followed the last few tokens the last time they occurred.
+
+    Parameters
+    ----------
+    vocab_size : int
+    longest : int
+        Longest run of final tokens to look for; shorter runs are tried when it has not occurred before.
+
+    Guarantee
+    ---------
+    The proposal is a function of the prefix alone and draws nothing, so its rows are one-hot: fewer
+    than k tokens, or none, where the text has no more to copy.
+
+    References
+    ----------
+    Saxena (2023), prompt lookup decoding.
+
+    Examples
+    --------
+    >>> tokens, rows = NGramDraft(vocab_size=4).propose([3, 1, 2, 0, 3, 1], 2, rng=None)
+    >>> tokens, rows.tolist()
+    ([2, 0], [[0, 0, 1, 0], [1, 0, 0, 0]])
+    """
+
+    passes_per_token = 0
+
+    def __init__(self, vocab_size, longest=3):
+        self.vocab_size = as_count(vocab_size, "vocab_size", least=1)
+        self.longest = as_count(longest, "longest", least=1)
+
+    def propose(self, prefix, k, rng):
+        text = list(prefix)
+        tokens = text[self._continuation(text) :][:k]
+        rows = np.zeros((len(tokens), self.vocab_size), dtype=np.int8)
+        rows[np.arange(len(tokens)), tokens] = 1
+        return tokens, rows
+
+    def _continuation(self, text):
+        """Where the latest earlier occurrence of the longest known final run ends; len(text) if none."""
+        for length in range(min(self.longest, len(text) - 1), 0, -1):
+            run = text[-length:]
+            for end in range(len(text) - 1, length - 1, -1):
+                if text[end - length : end] == run:
+                    return end
+        return len(text)
+
+
+def as_draft(draft):
+    """A `Draft` as it is, a `Model` as one that is sampled.
+
+    Parameters
+    ----------
+    draft : Draft or Model
+
+    Returns
+    -------
+    Draft
+
+    Raises
+    ------
+    ValueError
+        If it has neither `propose` nor `next_dist`.
+    """
+    if isinstance(draft, Draft):
+        return draft
+    if isinstance(draft, Model):
+        return ModelDraft(draft)
+    raise ValueError(
+        f"draft is a {type(draft).__name__}; want a Draft with propose() or a Model with next_dist()"
+    )

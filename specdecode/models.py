@@ -1,0 +1,249 @@
+"""Models: pure functions from a prefix to a row.
+
+A model that keeps a cache keeps it to itself and rewinds it by comparing tokens, so the rest of the
+package never speaks of caches (see `specdecode.smollm`). The models here are small enough to enumerate.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from specdecode.checks import as_count, as_row, as_rows, as_token
+
+__all__ = [
+    "MappedModel",
+    "MarkovModel",
+    "Model",
+    "RepetitionPenalty",
+    "draft_from_target",
+    "next_rows",
+    "random_markov",
+]
+
+
+@runtime_checkable
+class Model(Protocol):
+    """A pure function of its prefix: the same tokens give the same row, whatever was asked before.
+
+    The prefix is the caller's own list: read it during the call, copy what you keep.
+    """
+
+    vocab_size: int
+
+    def next_dist(self, prefix: Sequence[int]) -> np.ndarray:
+        """Distribution of the next token, shape (V,)."""
+        ...
+
+    # Optional: next_dists(tokens, n) -> (n, V), the rows after each of the last n prefixes, in one pass;
+    # row i equals next_dist(tokens[: len(tokens) - n + 1 + i]).
+
+
+def next_rows(model, tokens, n):
+    """The last n rows of a model on `tokens`: one call if it has `next_dists`, a loop if not.
+
+    Parameters
+    ----------
+    model : Model
+    tokens : sequence of int
+        At least n − 1 tokens; n − 1 only if the model takes an empty prefix.
+    n : int
+        n ≥ 1.
+
+    Returns
+    -------
+    ndarray, shape (n, V)
+        Row i is the distribution after tokens[: len(tokens) − n + 1 + i], checked to be one.
+
+    Raises
+    ------
+    ValueError
+        If a row is not a distribution over the model's vocabulary.
+
+    Examples
+    --------
+    >>> next_rows(MarkovModel([[0, 1], [1, 0]]), [0, 1, 0], n=2)
+    array([[1., 0.],
+           [0., 1.]])
+    """
+    name = f"{type(model).__name__} rows"
+    if hasattr(model, "next_dists"):
+        rows = model.next_dists(tokens, n)
+    else:
+        start = len(tokens) - n + 1
+        prefix, rows = list(tokens[:start]), []
+        for following in [*tokens[start:], None]:
+            rows.append(as_row(model.next_dist(prefix), name, model.vocab_size))
+            prefix.append(following)
+    return as_rows(rows, name, n, model.vocab_size)
+
+
+class MarkovModel:
+    """A table of rows: the next token depends on the last one only.
+
+    Parameters
+    ----------
+    rows : array_like, shape (V, V)
+        rows[s] is the distribution after token s; floats or Fractions. Copied.
+
+    Attributes
+    ----------
+    rows : ndarray, shape (V, V)
+        Read-only.
+    vocab_size : int
+
+    Raises
+    ------
+    ValueError
+        If `rows` is not square or a row is not a distribution; an empty prefix has no last token.
+
+    Examples
+    --------
+    >>> from fractions import Fraction as F
+    >>> MarkovModel([[F(1, 2), F(1, 2)], [F(1), F(0)]]).next_dist([0, 1])
+    array([Fraction(1, 1), Fraction(0, 1)], dtype=object)
+    """
+
+    def __init__(self, rows):
+        self.vocab_size = as_count(len(rows), "number of rows", least=1)
+        self.rows = as_rows(rows, "rows", self.vocab_size, self.vocab_size).copy()
+        self.rows.flags.writeable = False
+
+    def next_dist(self, prefix):
+        return self.next_dists(prefix, 1)[0]
+
+    def next_dists(self, tokens, n):
+        if len(tokens) < n:
+            raise ValueError("prefix is empty; a Markov model needs one token or more")
+        last = [as_token(token, "last token", self.vocab_size) for token in tokens[len(tokens) - n :]]
+        return self.rows[last]
+
+
+def random_markov(vocab_size, seed):
+    """A Markov model with random rows, each Dirichlet(0.3, …, 0.3).
+
+    Parameters
+    ----------
+    vocab_size : int
+        V ≥ 1.
+    seed : int
+        Seed of its own generator, `default_rng(seed)`.
+
+    Returns
+    -------
+    MarkovModel
+        The same rows for the same arguments, on every machine.
+
+    Examples
+    --------
+    >>> random_markov(3, seed=1).next_dist([0]).round(3)
+    array([0.05 , 0.924, 0.026])
+    """
+    rng = np.random.default_rng(seed)
+    return MarkovModel(_dirichlet_rows(rng, 0.3, as_count(vocab_size, "vocab_size", least=1)))
+
+
+def draft_from_target(target, agreement, seed):
+    """A draft that agrees with the target as much as asked.
+
+    Row by row, agreement · target row + (1 − agreement) · other row.
+
+    Parameters
+    ----------
+    target : MarkovModel
+    agreement : float
+        From 0 (unrelated rows) to 1 (the target itself, up to rounding).
+    seed : int
+        Seed of the other rows, each Dirichlet(0.4, …, 0.4).
+
+    Returns
+    -------
+    MarkovModel
+        Rows renormalised after mixing.
+
+    Raises
+    ------
+    ValueError
+        If `target` has no table of rows, or agreement is outside [0, 1].
+
+    Examples
+    --------
+    >>> target = random_markov(3, seed=1)
+    >>> draft_from_target(target, agreement=0.8, seed=2).next_dist([0]).round(3)
+    array([0.046, 0.882, 0.072])
+    """
+    if not isinstance(target, MarkovModel):
+        raise ValueError(f"target is a {type(target).__name__}; want a MarkovModel, whose rows can be mixed")
+    if not 0 <= agreement <= 1:
+        raise ValueError(f"agreement is {agreement}; want a number from 0 to 1")
+    other = _dirichlet_rows(np.random.default_rng(seed), 0.4, target.vocab_size)
+    mixed = agreement * target.rows + (1 - agreement) * other
+    return MarkovModel(mixed / mixed.sum(axis=1, keepdims=True))
+
+
+def _dirichlet_rows(rng, concentration, vocab_size):
+    return rng.dirichlet(np.full(vocab_size, concentration), size=vocab_size)  # (V, V)
+
+
+class RepetitionPenalty:
+    """A history-dependent model: every token already in the prefix becomes less likely.
+
+    Markov models forgive a verifier that loses or swaps early tokens; this one does not.
+
+    Parameters
+    ----------
+    model : Model
+    penalty : number
+        Each entry of a token seen anywhere in the prefix is divided by this, then the row is
+        renormalised. At least 1; an int or a Fraction keeps rational rows rational.
+
+    Raises
+    ------
+    ValueError
+        If penalty < 1.
+
+    Examples
+    --------
+    >>> from fractions import Fraction as F
+    >>> coin = MarkovModel([[F(1, 2), F(1, 2)], [F(1, 2), F(1, 2)]])
+    >>> RepetitionPenalty(coin, 2).next_dist([0])
+    array([Fraction(1, 3), Fraction(2, 3)], dtype=object)
+    """
+
+    def __init__(self, model, penalty):
+        if not 1 <= penalty < float("inf"):
+            raise ValueError(f"penalty is {penalty}; want a finite number, 1 or more")
+        self.model, self.penalty, self.vocab_size = model, penalty, model.vocab_size
+
+    def next_dist(self, prefix):
+        row = self.model.next_dist(prefix)
+        seen = np.isin(np.arange(self.vocab_size), list(prefix))
+        weights = np.where(seen, row / self.penalty, row)
+        return weights / weights.sum()
+
+
+class MappedModel:
+    """A model seen through a map from a row to a row, such as a temperature.
+
+    Parameters
+    ----------
+    model : Model
+    row_map : callable
+        Takes a row, shape (V,), and returns a row.
+
+    Examples
+    --------
+    >>> from specdecode.sampling import temperature
+    >>> greedy = MappedModel(random_markov(3, seed=1), lambda row: temperature(row, 0))
+    >>> greedy.next_dist([0])
+    array([0., 1., 0.])
+    """
+
+    def __init__(self, model, row_map):
+        self.model, self.row_map, self.vocab_size = model, row_map, model.vocab_size
+
+    def next_dist(self, prefix):
+        return self.row_map(self.model.next_dist(prefix))
+
+    def next_dists(self, tokens, n):
+        return np.stack([self.row_map(row) for row in next_rows(self.model, tokens, n)])

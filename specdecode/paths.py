@@ -1,0 +1,286 @@
+"""Lazy uniforms: numbers known only to lie in an interval, and the paths along which they are learnt.
+
+A program that draws from an rng is run on **lazy uniforms**. One knows only its interval, [0, 1) at
+first. Comparing it with a threshold strictly inside splits the run in two: on one path the uniform is
+below, on the other it is not, and both remember. The probability of a path is the product of the
+lengths its intervals have at the end, exactly. Following every path gives the exact law of the program
+under ideal uniforms (thm-law in chapter 4).
+
+This room knows nothing of NumPy or of any generator: a source of draws (`specdecode.exact` has two)
+hands `Path.uniform` to a program in whatever dress the program expects.
+"""
+
+import math
+from fractions import Fraction
+from numbers import Rational
+
+__all__ = ["Inexact", "LazyUniform", "NotReproducible", "Path", "TooLarge", "walk"]
+
+
+class Inexact(TypeError):
+    """Something was asked of a lazy uniform that cannot be answered exactly."""
+
+
+class NotReproducible(RuntimeError):
+    """A program did something else when it was given the same answers: its rng is not its only input."""
+
+
+class TooLarge(RuntimeError):
+    """More paths, or more draws on one path, than the limit."""
+
+
+class Path:
+    """One way through a program: the decisions to repeat, then the decisions found.
+
+    Parameters
+    ----------
+    script : sequence of (int, number, bool)
+        Decisions to repeat: which uniform, against which threshold, and whether it was below.
+    max_draws : int
+        Limit on uniforms drawn.
+    """
+
+    def __init__(self, script=(), max_draws=10_000):
+        self.decisions, self._replayed, self._max_draws = list(script), 0, max_draws
+        self._intervals, self.forks = [], []
+
+    def uniform(self):
+        """A fresh lazy uniform on [0, 1)."""
+        if len(self._intervals) == self._max_draws:
+            raise TooLarge(
+                f"a path drew {self._max_draws} uniforms: a loop that may never end, or too long a text; "
+                f"make the text shorter, or raise max_draws"
+            )
+        self._intervals.append((0, 1))
+        return LazyUniform(self, len(self._intervals) - 1)
+
+    def interval(self, which):
+        """What is known of a uniform: (low, high), meaning low ≤ u < high."""
+        return self._intervals[which]
+
+    def below(self, which, threshold):
+        """Whether uniform `which` is below `threshold`; decides it where both are possible."""
+        low, high = self._intervals[which]
+        if threshold >= high:
+            return True
+        if not threshold > low:  # a NaN is above nothing, as for floats
+            return False
+        if self._replayed < len(self.decisions):
+            asked, at, answer = self.decisions[self._replayed]
+            if (asked, at) != (which, threshold):
+                raise NotReproducible(
+                    f"given the same draws, the program once compared uniform {asked} with {at} and once "
+                    f"uniform {which} with {threshold}; it must depend on nothing but its rng"
+                )
+        else:
+            answer = True
+            self.forks.append((*self.decisions, (which, threshold, False)))
+            self.decisions.append((which, threshold, True))
+        self._replayed += 1
+        self._intervals[which] = (low, threshold) if answer else (threshold, high)
+        return answer
+
+    @property
+    def probability(self):
+        """Product of the lengths of all intervals, a Fraction."""
+        product = Fraction(1)
+        for low, high in self._intervals:
+            if (low, high) != (0, 1):
+                product *= Fraction(high) - Fraction(low)
+        return product
+
+
+def walk(run, *, max_paths=1_000_000, max_draws=10_000):
+    """Follow a program along every path.
+
+    Parameters
+    ----------
+    run : callable
+        run(path) -> outcome; draws only through the path.
+    max_paths, max_draws : int
+        Limits on the number of paths, and on uniforms drawn on one path.
+
+    Yields
+    ------
+    (Path, outcome)
+        Every path of positive probability, once; the probabilities sum to 1.
+
+    Raises
+    ------
+    TooLarge
+        If a limit is passed; names it and what to make smaller.
+    NotReproducible
+        If a repeated path takes another course.
+    """
+    waiting, found = [()], 0
+    while waiting:
+        path = Path(waiting.pop(), max_draws)
+        outcome = run(path)
+        if path._replayed < len(path.decisions):
+            raise NotReproducible(
+                f"given the same draws, the program once compared a uniform {len(path.decisions)} times and "
+                f"once {path._replayed} times; it must depend on nothing but its rng"
+            )
+        found += 1
+        if found > max_paths:
+            raise TooLarge(
+                f"more than {max_paths} paths; make the vocabulary, k or the text smaller, or raise max_paths"
+            )
+        waiting.extend(path.forks)
+        yield path, outcome
+
+
+def _number(value):
+    """The exact value of a number, as a float or a Fraction of Python ints; None for anything else."""
+    if isinstance(value, float):
+        return float(value)
+    if isinstance(value, Rational):  # NumPy's integers too, which would overflow inside a Fraction
+        return Fraction(int(value.numerator), int(value.denominator))
+    if hasattr(value, "as_integer_ratio"):  # a narrower or wider float
+        return Fraction(*value.as_integer_ratio()) if math.isfinite(value) else float(value)
+    return None
+
+
+class LazyUniform:
+    """A uniform known only to lie in an interval, or scale · u + shift of one.
+
+    Supports comparison with numbers, sums and products with numbers, int() and math.floor(). All of
+    these are exact. Ties have probability zero, so < and ≤ have the same law. What would need the
+    number itself (float(), log, a comparison of two uniforms) raises `Inexact`.
+    """
+
+    __slots__ = ("_path", "_scale", "_shift", "_which")
+
+    def __init__(self, path, which, scale=1, shift=0):
+        self._path, self._which, self._scale, self._shift = path, which, scale, shift
+
+    # Comparison: below(t) asks scale · u + shift < t. Anything that is no number, an array say, is left
+    # to answer for itself, element by element.
+
+    def _below(self, other):
+        if isinstance(other, LazyUniform):
+            if self._same(other):
+                return False
+            raise Inexact("two uniforms were compared with each other; compare each with a number instead")
+        threshold = _number(other)
+        if threshold is None:
+            return NotImplemented
+        if threshold != threshold:
+            return False
+        if (self._scale, self._shift) == (1, 0):
+            return self._path.below(self._which, threshold)
+        if math.isinf(threshold):
+            return threshold > 0
+        at = (Fraction(threshold) - self._shift) / self._scale
+        return self._path.below(self._which, at) == (self._scale > 0)
+
+    def _above(self, other):
+        if isinstance(other, LazyUniform) and self._same(other):
+            return False
+        below = self._below(other)
+        if below is NotImplemented or _number(other) != _number(other):
+            return below
+        return not below
+
+    def _same(self, other):
+        return (self._path, self._which, self._scale, self._shift) == (
+            other._path,
+            other._which,
+            other._scale,
+            other._shift,
+        )
+
+    def __lt__(self, other):
+        return self._below(other)
+
+    def __gt__(self, other):
+        return self._above(other)
+
+    def __le__(self, other):
+        return True if isinstance(other, LazyUniform) and self._same(other) else self._below(other)
+
+    def __ge__(self, other):
+        return True if isinstance(other, LazyUniform) and self._same(other) else self._above(other)
+
+    def __eq__(self, other):
+        if isinstance(other, LazyUniform):
+            if self._same(other):
+                return True
+            raise Inexact("two uniforms were compared with each other; compare each with a number instead")
+        return NotImplemented if _number(other) is None else False
+
+    __hash__ = None
+
+    # Arithmetic by numbers keeps the form scale · u + shift.
+
+    def _affine(self, scale, shift):
+        if scale == 0:
+            return shift
+        return LazyUniform(self._path, self._which, scale, shift)
+
+    def _operand(self, other, sign):
+        if isinstance(other, LazyUniform):
+            raise Inexact(f"two uniforms were combined by {sign}; combine each with a number instead")
+        value = _number(other)
+        return None if value is None else Fraction(value)
+
+    def __add__(self, other):
+        value = self._operand(other, "+")
+        return NotImplemented if value is None else self._affine(self._scale, self._shift + value)
+
+    def __sub__(self, other):
+        value = self._operand(other, "-")
+        return NotImplemented if value is None else self._affine(self._scale, self._shift - value)
+
+    def __rsub__(self, other):
+        value = self._operand(other, "-")
+        return NotImplemented if value is None else self._affine(-self._scale, value - self._shift)
+
+    def __mul__(self, other):
+        value = self._operand(other, "*")
+        return NotImplemented if value is None else self._affine(self._scale * value, self._shift * value)
+
+    def __truediv__(self, other):
+        value = self._operand(other, "/")
+        return NotImplemented if value is None else self._affine(self._scale / value, self._shift / value)
+
+    def __neg__(self):
+        return self._affine(-self._scale, -self._shift)
+
+    __radd__, __rmul__ = __add__, __mul__
+
+    def __floor__(self):
+        low, high = self._path.interval(self._which)
+        ends = sorted(Fraction(self._scale) * Fraction(end) + self._shift for end in (low, high))
+        for whole in range(math.floor(ends[0]), math.ceil(ends[1])):
+            if self._below(whole + 1):
+                return whole
+        raise AssertionError("a uniform lies below the end of its interval")
+
+    def __int__(self):
+        return self.__floor__() if self._below(0) is False else -(-self).__floor__()
+
+    def __bool__(self):
+        return True  # a uniform is 0 with probability 0
+
+    def __float__(self):
+        raise Inexact(
+            "a uniform was turned into a float; compare the uniform itself with a threshold, "
+            "or draw by inverse CDF, to keep the law exact"
+        )
+
+    __complex__ = __float__
+
+    def _refuse(self, *_):
+        raise Inexact(
+            "a uniform went into an operation other than comparison, + − × ÷ by a number, int and floor; "
+            "its law cannot be followed exactly through that"
+        )
+
+    __rtruediv__ = __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = __rpow__ = _refuse
+    __round__ = __index__ = __abs__ = log = exp = sqrt = _refuse
+
+    def __repr__(self):
+        low, high = self._path.interval(self._which)
+        form = "" if (self._scale, self._shift) == (1, 0) else f", as {self._scale}·u + {self._shift}"
+        return f"<uniform in [{low}, {high}){form}>"

@@ -1,0 +1,274 @@
+"""The figures of the book and of the command line, in one style with four fixed colours.
+
+Each function draws into the axes it is given, or new ones, and returns them. Blue is the target,
+orange the draft, green what is accepted, vermilion the residual; each also has a mark of its own, so
+that colour is never the only difference.
+"""
+
+import os
+from pathlib import Path
+
+import numpy as np
+
+from specdecode.cost import expected_tokens
+from specdecode.rule import excess, overlap
+
+try:
+    import matplotlib.pyplot as plt
+    from matplotlib.ticker import MaxNLocator
+except ImportError as error:
+    raise ImportError("figures need Matplotlib: pip install 'specdecode[plot]'") from error
+
+__all__ = [
+    "COLOR",
+    "check_path",
+    "draw_rounds",
+    "draw_speedup",
+    "draw_split",
+    "draw_spread",
+    "draw_sweep",
+    "save",
+    "use_style",
+]
+
+COLOR = {"target": "#0072b2", "draft": "#e69f00", "accepted": "#009e73", "residual": "#d55e00"}
+_MARKS = "osD^vP*X"
+_STYLE = Path(__file__).with_name("book.mplstyle")
+
+
+def use_style():
+    """Make every figure after this one look like the book; in a notebook, drawn as SVG without a date."""
+    plt.style.use(_STYLE)
+    try:
+        from matplotlib_inline.backend_inline import set_matplotlib_formats
+    except ImportError:
+        return
+    set_matplotlib_formats("svg", metadata={"Date": None})
+
+
+def check_path(path):
+    """A path that a figure can be saved to; asked before the work that the figure is to show.
+
+    Parameters
+    ----------
+    path : str or Path
+        Ends in .svg, .png or .pdf, in a folder that exists.
+
+    Returns
+    -------
+    Path
+
+    Raises
+    ------
+    ValueError
+        If the ending names no picture format, or the place cannot be written to.
+    """
+    path = Path(path)
+    if path.suffix not in (".svg", ".png", ".pdf"):
+        raise ValueError(f"{str(path)!r} names no picture format; want a name ending in .svg, .png or .pdf")
+    if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise ValueError(f"{str(path)!r} cannot be written; want a file in a folder that exists")
+    return path
+
+
+def save(axes, path):
+    """Write the figure of these axes to a file, its format read from the name.
+
+    Parameters
+    ----------
+    axes : matplotlib.axes.Axes
+    path : str or Path
+        As `check_path` wants it.
+
+    Raises
+    ------
+    ValueError
+        As `check_path`.
+    """
+    path = check_path(path)
+    axes.figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
+
+
+def draw_split(p, q, axes=None):
+    """One row against another: the overlap they share, and the excess on either side.
+
+    Parameters
+    ----------
+    p, q : array_like, shape (V,)
+    axes : Axes, optional
+
+    Returns
+    -------
+    Axes
+    """
+    axes = axes or plt.figure().gca()
+    tokens = np.arange(len(p))
+    shared, over, under = (
+        np.asarray(row, dtype=float) for row in (overlap(p, q), excess(p, q), excess(q, p))
+    )
+    axes.bar(tokens, shared, 0.62, color=COLOR["accepted"], label="overlap: accepted")
+    axes.bar(
+        tokens, over, 0.62, shared, color=COLOR["residual"], hatch="//", label="excess: p over q", alpha=0.9
+    )
+    axes.bar(
+        tokens,
+        under,
+        0.62,
+        shared,
+        fill=False,
+        edgecolor=COLOR["draft"],
+        ls="--",
+        lw=1.6,
+        label="q over p: rejected",
+    )
+    axes.hlines(
+        np.asarray(p, dtype=float),
+        tokens - 0.38,
+        tokens + 0.38,
+        color=COLOR["target"],
+        lw=2.4,
+        label="p, target",
+    )
+    axes.set(xlabel="token", ylabel="probability", xticks=tokens)
+    axes.grid(axis="x", visible=False)
+    axes.legend()
+    return axes
+
+
+def draw_rounds(trace, names, axes=None):
+    """The rounds of a run, one line each: drafted tokens kept, drafted tokens thrown away, the target's own.
+
+    Parameters
+    ----------
+    trace : list of (proposed tokens, emitted tokens)
+        One pair a round.
+    names : sequence of str
+        What to call token 0, 1, …
+    axes : Axes, optional
+
+    Returns
+    -------
+    Axes
+    """
+    axes = axes or plt.figure(figsize=(7.0, 0.62 * len(trace) + 1.1)).gca()
+    for line, (proposed, emitted) in enumerate(trace):
+        accepted = len(emitted) - 1
+        for place, token in enumerate(proposed):
+            kept = place < accepted
+            _box(axes, place, line, names[token], COLOR["accepted" if kept else "draft"], struck=not kept)
+        own = "residual" if accepted < len(proposed) else "target"
+        _box(axes, len(proposed) + 0.6, line, names[emitted[-1]], COLOR[own], struck=False)
+    k = max(len(proposed) for proposed, _ in trace)
+    axes.set(
+        xlim=(-0.6, k + 1.3), ylim=(len(trace) - 0.4, -0.6), yticks=range(len(trace)), ylabel="target pass"
+    )
+    axes.set_yticklabels(range(1, len(trace) + 1))
+    axes.set_xticks([*range(k), k + 0.6], [*(f"draft {i + 1}" for i in range(k)), "target's own"])
+    axes.grid(visible=False)
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+    return axes
+
+
+def _box(axes, x, y, text, color, struck):
+    box = {
+        "boxstyle": "round,pad=0.35",
+        "facecolor": "none" if struck else color,
+        "edgecolor": color,
+        "lw": 1.6,
+    }
+    axes.text(
+        x, y, text, ha="center", va="center", color="#222222" if struck else "white", bbox=box, weight="bold"
+    )
+    if struck:
+        axes.plot([x - 0.3, x + 0.3], [y + 0.22, y - 0.22], color=color, lw=2.2, ls="-")
+
+
+def draw_spread(sizes, distances, axes=None):
+    """Rounding of the float program: distance of the induced law from p, pair by pair.
+
+    Parameters
+    ----------
+    sizes : array_like, shape (n,)
+        Vocabulary size of each pair.
+    distances : array_like, shape (n,)
+        Total variation of each pair; zeros are drawn on the floor of the axis.
+    axes : Axes, optional
+
+    Returns
+    -------
+    Axes
+    """
+    axes = axes or plt.figure().gca()
+    floor = 2.0**-56
+    axes.scatter(
+        sizes, np.maximum(distances, floor), s=7, color=COLOR["target"], alpha=0.35, lw=0, rasterized=True
+    )
+    axes.axhline(2.0**-52, color=COLOR["residual"], ls="--", label="spacing of float64 at 1")
+    axes.set(xlabel="vocabulary size V", ylabel="total variation from p", yscale="log")
+    axes.legend()
+    return axes
+
+
+def draw_sweep(rows, axes=None):
+    """Tokens per target pass against acceptance: measurements, the closed form, and the ceiling k + 1.
+
+    Parameters
+    ----------
+    rows : list of dict
+        Measurements with "k", "conditional_acceptance" and "tokens_per_step".
+    axes : Axes, optional
+
+    Returns
+    -------
+    Axes
+    """
+    axes = axes or plt.figure(figsize=(7.0, 4.2)).gca()
+    alphas = np.linspace(0, 1, 201)
+    for mark, k in zip(_MARKS * len(rows), sorted({row["k"] for row in rows})):
+        here = [row for row in rows if row["k"] == k]
+        (curve,) = axes.plot(alphas, expected_tokens(alphas, k), lw=1.2, color=_shade(k), label=f"k = {k}")
+        axes.plot(
+            [row["conditional_acceptance"] for row in here],
+            [row["tokens_per_step"] for row in here],
+            mark,
+            color=curve.get_color(),
+        )
+        axes.plot([0.97, 1.0], [k + 1, k + 1], color=curve.get_color(), lw=3)
+    axes.set(
+        xlabel="conditional acceptance α", ylabel="tokens per target pass", xlim=(0, 1.01), ylim=(1, None)
+    )
+    axes.yaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.legend(title="curve: 1 + α + … + αᵏ\nmark: measured\nbar: ceiling k + 1", loc="upper left")
+    return axes
+
+
+def draw_speedup(curves, axes=None):
+    """Speedup against draft length, one curve a setting, its best k ringed; below 1 speculation loses.
+
+    Parameters
+    ----------
+    curves : dict
+        Label -> speedups for k = 1, 2, …
+    axes : Axes, optional
+
+    Returns
+    -------
+    Axes
+    """
+    axes = axes or plt.figure().gca()
+    colours = (COLOR[name] for name in ("accepted", "target", "draft", "residual"))
+    for (label, speedups), colour, mark in zip(curves.items(), colours, _MARKS):
+        lengths = np.arange(1, len(speedups) + 1)
+        axes.plot(lengths, speedups, mark + "-", color=colour, label=label, ms=4)
+        best = int(np.argmax(speedups))
+        axes.plot(lengths[best], speedups[best], "o", ms=12, mfc="none", mec=colour, mew=1.6)
+    axes.axhline(1, color="#4a4a4a", ls=":", lw=1.2)
+    axes.set(xlabel="draft length k", ylabel="speedup over the target alone", ylim=(0, None))
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.legend()
+    return axes
+
+
+def _shade(k):
+    return plt.get_cmap("cividis")(min(k, 10) / 12)

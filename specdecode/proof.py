@@ -1,0 +1,289 @@
+"""The package's own certificates: the one-token identity, in every arithmetic.
+
+`induced_from_dists` writes down what one drafted token becomes, with the functions of
+`specdecode.rule` and nothing else, so whatever is proved of it is proved of the rule that runs
+(thm-one-token in chapter 2). Feed it symbols from `symbolic_rows` or `generic_rows` for the theorem,
+Fractions for exact cases, floats for the program.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from specdecode.checks import as_count
+from specdecode.rule import acceptance, total_variation
+from specdecode.verifiers import replacement
+
+__all__ = [
+    "Identity",
+    "generic_rows",
+    "induced_from_dists",
+    "random_pairs",
+    "symbolic_rows",
+    "verify_identity",
+]
+
+
+def induced_from_dists(p, q):
+    """Law of the token one draft position emits, q · acceptance + rejection mass · residual.
+
+    Parameters
+    ----------
+    p, q : array_like, shape (V,)
+        Target and draft rows: floats, Fractions, or symbols.
+
+    Returns
+    -------
+    ndarray, shape (V,)
+        Equal to p: the one-token identity.
+
+    Guarantee
+    ---------
+    thm-one-token in chapter 2. Exact on Fractions and symbols; on floats within rounding, as
+    `spec-decode verify` measures.
+
+    References
+    ----------
+    Leviathan et al. (2023), appendix A.1; Chen et al. (2023), Theorem 1.
+
+    Examples
+    --------
+    >>> from fractions import Fraction as F
+    >>> induced_from_dists([F(1, 3), F(2, 3)], [F(2, 3), F(1, 3)])
+    array([Fraction(1, 3), Fraction(2, 3)], dtype=object)
+    """
+    p, q = np.asanyarray(p), np.asanyarray(q)
+    accepted = q * acceptance(p, q)
+    rejected = (q - accepted).sum()
+    return accepted + rejected * replacement(p, q)
+
+
+def symbolic_rows(vocab_size):
+    """Two rows of positive symbols that sum to 1, for a fixed vocabulary.
+
+    Parameters
+    ----------
+    vocab_size : int
+        V ≥ 1.
+
+    Returns
+    -------
+    (p, q) : ndarrays of SymPy expressions, shape (V,)
+        p_1, …, p_(V−1) and 1 minus their sum; q likewise.
+
+    Raises
+    ------
+    ImportError
+        Without SymPy; names the install command.
+
+    Examples
+    --------
+    >>> p, q = symbolic_rows(2)
+    >>> p
+    array([p_1, 1 - p_1], dtype=object)
+    """
+    sympy = _sympy()
+    vocab_size = as_count(vocab_size, "vocab_size", least=1)
+
+    def row(name):
+        free = sympy.symbols(f"{name}_1:{vocab_size}", positive=True)
+        return np.array([*free, 1 - sum(free)], dtype=object)
+
+    return row("p"), row("q")
+
+
+class _GenericRow(np.ndarray):
+    """A row of unknown length, held as its entry at an unknown index i; its sum is a SymPy Sum over i."""
+
+    def sum(self, *args, **kwargs):
+        sympy = _sympy()
+        index, size = sympy.Symbol("i", integer=True), sympy.Symbol("V", integer=True, positive=True)
+        return sympy.Sum(self[0], (index, 1, size))
+
+
+def generic_rows():
+    """Two rows over a vocabulary of unknown size V, each given by its entry at an unknown index i.
+
+    Returns
+    -------
+    (p, q) : arrays with one generic entry p[i], q[i]
+        Elementwise arithmetic acts on that entry, and .sum() is SymPy's Sum over i = 1, …, V. That the
+        rows sum to 1 is not built in: substitute it, as the theorem does.
+
+    Raises
+    ------
+    ImportError
+        Without SymPy; names the install command.
+
+    Examples
+    --------
+    >>> p, q = generic_rows()
+    >>> total_variation(p, q)
+    Sum(p[i] - Min(p[i], q[i]), (i, 1, V))
+    """
+    sympy = _sympy()
+    index = sympy.Symbol("i", integer=True)
+    return tuple(
+        np.array([sympy.IndexedBase(name, positive=True)[index]], dtype=object).view(_GenericRow)
+        for name in ("p", "q")
+    )
+
+
+def _sympy():
+    try:
+        import sympy
+    except ImportError as error:
+        raise ImportError("symbolic rows need SymPy: pip install 'specdecode[book]'") from error
+    return sympy
+
+
+def random_pairs(n, seed, largest=64) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Pairs of rows that between them have everything that goes wrong.
+
+    Parameters
+    ----------
+    n : int
+        Number of pairs.
+    seed : int
+    largest : int
+        Vocabulary sizes are drawn from 2 to this.
+
+    Yields
+    ------
+    (p, q) : float64 rows, shape (V,)
+        In turn: two flat rows, two spiky ones, spiky against flat, rows with zeros, equal rows, and rows of
+        disjoint support.
+
+    Examples
+    --------
+    >>> [len(p) for p, q in random_pairs(3, seed=0, largest=4)]
+    [4, 3, 2]
+    """
+    rng = np.random.default_rng(seed)
+    for i in range(n):
+        size = int(rng.integers(2, largest, endpoint=True))
+        yield _KINDS[i % len(_KINDS)](rng, size)
+
+
+def _flat(rng, size):
+    return rng.dirichlet(np.ones(size))
+
+
+def _spiky(rng, size):
+    return rng.dirichlet(np.full(size, 0.1))
+
+
+def _with_zeros(rng, size):
+    weights = _flat(rng, size) * (rng.random(size) < 0.5)
+    weights[rng.integers(size)] += 0.5  # at least one token stays possible
+    return weights / weights.sum()
+
+
+def _equal(rng, size):
+    row = _flat(rng, size)
+    return row, row.copy()
+
+
+def _disjoint(rng, size):
+    cut = rng.integers(1, size)
+    p, q = _flat(rng, size), _flat(rng, size)
+    p[cut:], q[:cut] = 0, 0
+    return p / p.sum(), q / q.sum()
+
+
+_KINDS = (
+    lambda rng, size: (_flat(rng, size), _flat(rng, size)),
+    lambda rng, size: (_spiky(rng, size), _spiky(rng, size)),
+    lambda rng, size: (_spiky(rng, size), _flat(rng, size)),
+    lambda rng, size: (_with_zeros(rng, size), _with_zeros(rng, size)),
+    _equal,
+    _disjoint,
+)
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Evidence for the one-token identity: how far the emitted law was from the target's, at worst.
+
+    Attributes
+    ----------
+    pairs : int
+        Pairs of float rows tried.
+    total_variation : float
+        The largest distance between induced law and p among them.
+    worst : (p, q)
+        The pair that attained it.
+    tolerance : float
+        What the distance must not exceed.
+    rational_pairs : int
+        Pairs of Fraction rows tried.
+    rational_failures : int
+        Those for which the induced law was not literally p.
+    """
+
+    pairs: int
+    total_variation: float
+    worst: tuple[np.ndarray, np.ndarray]
+    tolerance: float
+    rational_pairs: int
+    rational_failures: int
+
+    @property
+    def passed(self):
+        """Whether every pair agreed: floats within the tolerance, Fractions literally."""
+        return self.total_variation <= self.tolerance and self.rational_failures == 0
+
+
+def verify_identity(pairs, seed, *, tolerance=1e-12, induced=induced_from_dists, track=iter) -> Identity:
+    """Check the one-token identity on random pairs of rows, in floats and in Fractions.
+
+    Parameters
+    ----------
+    pairs : int
+        How many float pairs, at least 1; a tenth as many small rational pairs are tried besides.
+    seed : int
+    tolerance : float
+        Largest distance allowed in float64.
+    induced : callable
+        (p, q) ↦ the law of the emitted token; the package's own unless another rule is put to the test.
+    track : callable
+        Wraps the list of float pairs, for a progress display.
+
+    Returns
+    -------
+    Identity
+
+    Raises
+    ------
+    ValueError
+        If pairs < 1.
+
+    Examples
+    --------
+    >>> verify_identity(60, seed=0).passed
+    True
+    >>> verify_identity(60, seed=0, induced=lambda p, q: q).passed
+    False
+    """
+    pairs = as_count(pairs, "pairs", least=1)
+    tried = list(random_pairs(pairs, seed))
+    distances = [_distance(p, induced(p, q)) for p, q in track(tried)]
+    worst = int(np.argmax(distances))  # the first NaN, if there is one
+    rational = [
+        (_rational(p), _rational(q)) for p, q in random_pairs(max(1, pairs // 10), seed + 1, largest=6)
+    ]
+    failures = sum(not np.array_equal(induced(p, q), p) for p, q in rational)
+    return Identity(pairs, distances[worst], tried[worst], tolerance, len(rational), failures)
+
+
+def _distance(p, row):
+    # Both directions: a row that sums to more than 1 has no shortfall against p, only an excess.
+    return float(max(total_variation(p, row), total_variation(row, p)))
+
+
+def _rational(row):
+    """A nearby row of Fractions with a small common denominator; zeros stay zeros."""
+    weights = [Fraction(int(np.ceil(60 * entry))) for entry in row.tolist()]
+    return np.array(weights, dtype=object) / sum(weights)

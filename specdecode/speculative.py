@@ -1,0 +1,313 @@
+"""Speculative decoding: rounds of propose, verify, emit, and the count of what they cost.
+
+One round drafts k tokens, reads k + 1 target rows in one pass, and lets a verifier decide what is
+emitted. Rounds repeat until the text is long enough or a stop token appears (Leviathan et al. 2023,
+Algorithm 1; thm-one-token in chapter 2 is why the text keeps the target's law).
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from specdecode import verifiers
+from specdecode.checks import as_count, as_drafted, as_rows, as_stop, as_tokens
+from specdecode.drafts import as_draft
+from specdecode.models import next_rows
+from specdecode.sampling import draw
+
+__all__ = ["Round", "Trace", "generate_speculative", "generate_target_only", "stream_speculative"]
+
+
+@dataclass(frozen=True)
+class Round:
+    """What one target pass did: tokens proposed, accepted, and emitted before any cut.
+
+    accepted = emitted − 1, since each round adds one token of the target's own.
+    """
+
+    proposed: int
+    accepted: int
+    emitted: int
+
+
+@dataclass(frozen=True)
+class Trace:
+    """A generated text and the counts of how it came about.
+
+    Attributes
+    ----------
+    tokens : list of int
+        The new tokens only, after the cut, a stop token included.
+    rounds : list of Round
+    draft_passes : int
+        Draft model passes; 0 for a look-up.
+
+    A ratio of nothing to nothing is None. Traces add up: the counts of `a + b` are those of both runs.
+
+    Examples
+    --------
+    >>> trace = Trace([0, 1, 2, 0], [Round(2, 2, 3), Round(2, 0, 1)], draft_passes=4)
+    >>> trace.tokens_per_step, trace.acceptance_rate, trace.acceptance_by_position
+    (2.0, 0.5, [0.5, 1.0])
+    >>> trace.speedup(draft_cost=0.25)
+    1.3333333333333333
+    """
+
+    tokens: list[int]
+    rounds: list[Round]
+    draft_passes: int
+
+    @classmethod
+    def collect(cls, steps, draft):
+        """The trace of a whole run from the rounds that `stream_speculative` yields."""
+        tokens, rounds = [], []
+        for round_, kept in steps:
+            rounds.append(round_)
+            tokens.extend(kept)
+        passes = sum(r.proposed for r in rounds) * getattr(draft, "passes_per_token", 1)
+        return cls(tokens, rounds, passes)
+
+    @property
+    def target_passes(self):
+        """Passes of the target: one a round."""
+        return len(self.rounds)
+
+    @property
+    def acceptance_rate(self):
+        """Accepted ÷ proposed draft tokens over the whole run, in [0, 1]."""
+        return _ratio(sum(r.accepted for r in self.rounds), sum(r.proposed for r in self.rounds))
+
+    @property
+    def conditional_acceptance(self):
+        """Accepted ÷ tested draft tokens: what follows a rejection is proposed but never tested."""
+        tested = sum(min(r.accepted + 1, r.proposed) for r in self.rounds)
+        return _ratio(sum(r.accepted for r in self.rounds), tested)
+
+    @property
+    def acceptance_by_position(self):
+        """Conditional acceptance α_i at each drafted position i, a list as long as the longest proposal.
+
+        Rounds that accepted ≥ i ÷ rounds that accepted ≥ i − 1 and proposed ≥ i. Unlike the acceptance
+        rate it does not fall merely because k grows.
+        """
+        longest = max((r.proposed for r in self.rounds), default=0)
+        return [
+            _ratio(
+                sum(r.accepted >= i for r in self.rounds),
+                sum(r.accepted >= i - 1 and r.proposed >= i for r in self.rounds),
+            )
+            for i in range(1, longest + 1)
+        ]
+
+    @property
+    def tokens_per_step(self):
+        """Block efficiency τ: tokens ÷ target passes, after the cut."""
+        return _ratio(len(self.tokens), self.target_passes)
+
+    def speedup(self, draft_cost):
+        """Tokens ÷ (target passes + draft_cost · draft passes): gain over one target pass a token.
+
+        Parameters
+        ----------
+        draft_cost : float
+            c ≥ 0, time of a draft pass ÷ time of a target pass. Assumes that a target pass costs the
+            same for one position as for k + 1; `specdecode.cost` drops that assumption.
+
+        Raises
+        ------
+        ValueError
+            If draft_cost is negative or not finite.
+        """
+        if not 0 <= draft_cost < float("inf"):
+            raise ValueError(f"draft_cost is {draft_cost}; want a finite number, 0 or more")
+        return _ratio(len(self.tokens), self.target_passes + draft_cost * self.draft_passes)
+
+    def __add__(self, other):
+        return Trace(
+            self.tokens + other.tokens, self.rounds + other.rounds, self.draft_passes + other.draft_passes
+        )
+
+
+def _ratio(part, whole):
+    return part / whole if whole else None
+
+
+def generate_speculative(
+    target, draft, prefix, n_tokens, k, rng, *, verifier=verifiers.token, stop=None
+) -> Trace:
+    """Generate text that has the target's law, with fewer target passes than tokens.
+
+    Parameters
+    ----------
+    target : Model
+        The model whose distribution comes out.
+    draft : Model or Draft
+        A model is sampled k times a round; a Draft proposes for itself, up to k tokens.
+    prefix : sequence of int
+        Token ids, possibly empty if the models allow it. Not written to.
+    n_tokens : int
+        n_tokens ≥ 0, how many new tokens at most.
+    k : int
+        Draft length, k ≥ 1.
+    rng : numpy.random.Generator, or anything with random()
+        Drawn from in this order each round: k drafts, a coin for each tested token, one more token.
+    verifier : callable
+        A rule of the shape told in `specdecode.verifiers`.
+    stop : int or collection of int, optional
+        The text ends with the first of these, wherever in a round it fell.
+
+    Returns
+    -------
+    Trace
+        Same arguments and seed, same tokens.
+
+    Raises
+    ------
+    ValueError
+        For a row that is not a distribution, an id outside the vocabulary, k < 1, n_tokens < 0,
+        vocabularies that differ, or a draft or verifier that breaks its contract.
+
+    Guarantee
+    ---------
+    With `verifiers.token`, the law of the tokens and their number is that of `generate_target_only`
+    (thm-one-token in chapter 2). The last round drafts k tokens like any other; the surplus is cut.
+
+    References
+    ----------
+    Leviathan et al. (2023), Algorithm 1; Chen et al. (2023), Algorithm 2.
+
+    Examples
+    --------
+    >>> from specdecode import draft_from_target, random_markov
+    >>> target = random_markov(8, seed=1)
+    >>> draft = draft_from_target(target, agreement=0.8, seed=2)
+    >>> trace = generate_speculative(target, draft, [0], 10, k=3, rng=np.random.default_rng(0))
+    >>> len(trace.tokens), trace.target_passes
+    (10, 4)
+    """
+    draft = as_draft(draft)
+    steps = stream_speculative(target, draft, prefix, n_tokens, k, rng, verifier=verifier, stop=stop)
+    return Trace.collect(steps, draft)
+
+
+def stream_speculative(
+    target, draft, prefix, n_tokens, k, rng, *, verifier=verifiers.token, stop=None
+) -> Iterator[tuple[Round, list[int]]]:
+    """The rounds of `generate_speculative` one at a time, each with the tokens it adds to the text.
+
+    Parameters
+    ----------
+    target, draft, prefix, n_tokens, k, rng, verifier, stop
+        As for `generate_speculative`.
+
+    Yields
+    ------
+    Round, list of int
+        The first `accepted` of the tokens were drafted; one beyond them is the target's own.
+
+    Raises
+    ------
+    ValueError
+        As `generate_speculative`.
+    """
+    draft = as_draft(draft)
+    n_tokens, k = as_count(n_tokens, "n_tokens", least=0), as_count(k, "k", least=1)
+    if getattr(draft, "vocab_size", target.vocab_size) != target.vocab_size:
+        sizes = f"draft has V = {draft.vocab_size} and target V = {target.vocab_size}"
+        raise ValueError(f"{sizes}; want one vocabulary for both")
+    stop = as_stop(stop, target.vocab_size)
+    text = as_tokens(prefix, "prefix", target.vocab_size)
+    end = len(text) + n_tokens
+    while len(text) < end:
+        round_, emitted = _round(target, draft, text, k, rng, verifier)
+        kept = _cut(emitted, end - len(text), stop)
+        text.extend(kept)
+        yield round_, kept
+        if kept[-1] in stop:
+            return
+
+
+def _round(target, draft, text, k, rng, verifier):
+    """One round: propose, verify, emit."""
+    vocab_size = target.vocab_size
+    drafted, draft_dists = draft.propose(text, k, rng)
+    if len(drafted) > k:
+        raise ValueError(f"draft proposed {len(drafted)} tokens; want at most k = {k}")
+    draft_dists = as_rows(draft_dists, "draft rows", len(drafted), vocab_size)
+    drafted = [
+        as_drafted(token, row, f"drafted token {i}")
+        for i, (token, row) in enumerate(zip(drafted, draft_dists))
+    ]
+    target_dists = next_rows(target, [*text, *drafted], len(drafted) + 1)
+    emitted = verifier(drafted, *_same_arithmetic(draft_dists, target_dists), rng)
+    emitted = as_tokens(emitted, "emitted", vocab_size)
+    if not 1 <= len(emitted) <= len(drafted) + 1:
+        raise ValueError(
+            f"verifier emitted {len(emitted)} tokens for {len(drafted)} drafted; want 1 to k + 1"
+        )
+    return Round(len(drafted), len(emitted) - 1, len(emitted)), emitted
+
+
+def _same_arithmetic(draft_dists, target_dists):
+    """Floats beside Fractions are taken at their exact value; a Fraction is never rounded to a float."""
+    if draft_dists.dtype == target_dists.dtype:
+        return draft_dists, target_dists
+    exactly = np.frompyfunc(Fraction, 1, 1)
+    return (rows if rows.dtype == object else exactly(rows) for rows in (draft_dists, target_dists))
+
+
+def _cut(emitted, room, stop):
+    """What of a round's tokens stays: up to the room left, and up to the first stop token."""
+    kept = emitted[:room]
+    for i, token in enumerate(kept):
+        if token in stop:
+            return kept[: i + 1]
+    return kept
+
+
+def generate_target_only(target, prefix, n_tokens, rng, *, stop=None) -> list[int]:
+    """Plain ancestral sampling from the target: one pass and one uniform a token.
+
+    Parameters
+    ----------
+    target : Model
+    prefix : sequence of int
+        Not written to.
+    n_tokens : int
+        n_tokens ≥ 0.
+    rng : numpy.random.Generator, or anything with random()
+    stop : int or collection of int, optional
+        The text ends with the first of these.
+
+    Returns
+    -------
+    list of int
+        The new tokens, a stop token included.
+
+    Raises
+    ------
+    ValueError
+        For a row that is not a distribution, an id outside the vocabulary, or n_tokens < 0.
+
+    Guarantee
+    ---------
+    Its law is the reference that "exact" refers to everywhere in this package.
+
+    Examples
+    --------
+    >>> from specdecode import random_markov
+    >>> generate_target_only(random_markov(8, seed=1), [0], 5, np.random.default_rng(0))
+    [1, 3, 0, 0, 6]
+    """
+    n_tokens = as_count(n_tokens, "n_tokens", least=0)
+    stop = as_stop(stop, target.vocab_size)
+    text = as_tokens(prefix, "prefix", target.vocab_size)
+    start = len(text)
+    while len(text) < start + n_tokens:
+        row = next_rows(target, text, 1)[0]
+        text.append(draw(row, rng.random()))
+        if text[-1] in stop:
+            break
+    return text[start:]

@@ -1,0 +1,157 @@
+"""Verifiers: rules that turn drafted tokens and two sets of rows into emitted tokens.
+
+Every rule is a pure function of one shape,
+
+    verifier(draft_tokens, draft_dists, target_dists, rng) -> emitted
+
+    draft_tokens   k token ids, k ≥ 0
+    draft_dists    k rows; row i is the one token i was drawn from
+    target_dists   k + 1 rows; row i is the target's after the first i drafted tokens
+    rng            anything with random()
+    emitted        1 to k + 1 token ids: the accepted drafted tokens, then one more
+
+Rows are read one at a time and only as far as they are needed, so a lazy sequence of rows serves as
+well as an array. Floats and Fractions both run.
+"""
+
+import numpy as np
+
+from specdecode.checks import as_drafted, as_row, as_token
+from specdecode.rule import acceptance, excess, residual
+from specdecode.sampling import draw
+
+__all__ = ["greedy", "replacement", "token"]
+
+
+def token(draft_tokens, draft_dists, target_dists, rng):
+    """Token by token: keep x with probability min(1, p/q), else replace it from the residual and stop.
+
+    Parameters
+    ----------
+    draft_tokens : sequence of int, length k
+        k ≥ 0. Token i was drawn from draft_dists[i].
+    draft_dists : sequence of rows, shape (k, V)
+    target_dists : sequence of rows, shape (k + 1, V)
+    rng : numpy.random.Generator, or anything with random()
+        One uniform for each tested token, then one for the residual or the bonus token; spent even
+        when the outcome is certain.
+
+    Returns
+    -------
+    list of int, length 1 to k + 1
+        The accepted drafted tokens, then a replacement or the bonus token. Never a token with p = 0.
+
+    Raises
+    ------
+    ValueError
+        If a row that is read is not a distribution, a drafted token is outside the vocabulary or has
+        q = 0, or the numbers of rows do not match k.
+
+    Guarantee
+    ---------
+    If each drafted token was drawn from its row, the emitted tokens, continued by the target, have the
+    target's law (thm-one-token in chapter 2, position by position). When a coin rejects though no
+    entry of p exceeds q, rounding alone rejected, and the replacement is drawn from p.
+
+    References
+    ----------
+    Leviathan et al. (2023), Algorithm 1; Chen et al. (2023), Algorithm 2.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> p, q = [0.5, 0.3, 0.2], [0.1, 0.6, 0.3]
+    >>> token([1], [q], [p, p], rng)
+    [0]
+    """
+    _check_counts(draft_tokens, draft_dists, target_dists)
+    emitted = []
+    for i, drafted in enumerate(draft_tokens):
+        p = as_row(target_dists[i], f"target_dists[{i}]")
+        q = as_row(draft_dists[i], f"draft_dists[{i}]", len(p))
+        x = as_drafted(drafted, q, f"draft_tokens[{i}]")
+        if not rng.random() < acceptance(p[x], q[x]):
+            return [*emitted, draw(replacement(p, q), rng.random())]
+        emitted.append(x)
+    bonus = as_row(target_dists[len(emitted)], f"target_dists[{len(emitted)}]")
+    return [*emitted, draw(bonus, rng.random())]
+
+
+def replacement(p, q):
+    """The row a rejected token is replaced from: the residual, or p where rounding alone rejected.
+
+    Parameters
+    ----------
+    p, q : ndarray, shape (V,)
+        Target and draft rows, in any arithmetic.
+
+    Returns
+    -------
+    ndarray, shape (V,)
+        residual(p, q) if some entry of p exceeds q. Otherwise p: two float rows equal up to rounding
+        can still give a ratio just below 1, and no part of p is then left over.
+
+    Examples
+    --------
+    >>> replacement(np.array([0.5, 0.5]), np.array([0.5, 0.5]))
+    array([0.5, 0.5])
+    """
+    return residual(p, q) if (excess(p, q) != 0).any() else p
+
+
+def greedy(draft_tokens, draft_dists, target_dists, rng=None):
+    """Greedy decoding, verified: emit the target's arg-max at each position, up to the first that differs.
+
+    Parameters
+    ----------
+    draft_tokens : sequence of int, length k
+    draft_dists : sequence of rows, shape (k, V)
+        Not read: what the target does not prefer is rejected, however it was drafted.
+    target_dists : sequence of rows, shape (k + 1, V)
+        Soft rows; their arg-maxes count, ties to the lowest index.
+    rng : ignored
+        Nothing is random here, so nothing is drawn.
+
+    Returns
+    -------
+    list of int, length 1 to k + 1
+
+    Raises
+    ------
+    ValueError
+        If a row that is read is not a distribution, a drafted token is outside the vocabulary, or the
+        numbers of rows do not match k.
+
+    Guarantee
+    ---------
+    Exact for the temperature-0 target: the emitted tokens are the ones greedy decoding gives. It makes
+    no claim about the soft rows themselves.
+
+    References
+    ----------
+    Stern et al. (2018), section 3.
+
+    Examples
+    --------
+    >>> rows = [[0.1, 0.7, 0.2], [0.2, 0.4, 0.4]]
+    >>> greedy([1], [rows[0]], rows), greedy([2], [rows[0]], rows)
+    ([1, 1], [1])
+    """
+    _check_counts(draft_tokens, draft_dists, target_dists)
+    emitted = []
+    for i in range(len(draft_tokens) + 1):
+        p = as_row(target_dists[i], f"target_dists[{i}]")
+        emitted.append(int(np.argmax(p)))
+        if i < len(draft_tokens) and as_token(draft_tokens[i], f"draft_tokens[{i}]", len(p)) != emitted[i]:
+            break
+    return emitted
+
+
+def _check_counts(draft_tokens, draft_dists, target_dists):
+    k = len(draft_tokens)
+    if len(draft_dists) != k:
+        raise ValueError(f"draft_dists has {len(draft_dists)} rows for {k} drafted tokens; want one each")
+    if len(target_dists) != k + 1:
+        raise ValueError(
+            f"target_dists has {len(target_dists)} rows for k = {k}; want k + 1, the last for the bonus"
+        )

@@ -1,0 +1,167 @@
+"""The command line on good and on bad input."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from specdecode import __version__, cli, proof
+
+
+@pytest.fixture
+def spec_decode(capsys):
+    """Run a command line in this process; returns (exit status, stdout, stderr)."""
+
+    def run(*argv):
+        try:
+            status = cli.main(list(argv))
+        except SystemExit as leaving:  # how argparse ends
+            status = leaving.code
+        done = capsys.readouterr()
+        return status, done.out, done.err
+
+    return run
+
+
+def test_run_prints_the_figures_of_the_first_implementation(spec_decode):
+    status, out, _ = spec_decode("run", "--agreement", "0.8", "--k", "4", "--tokens", "5000")
+    assert status == 0
+    for figure in ("5000", "1302", "0.710", "0.870  0.870  0.856  0.872", "3.840", "2.74×", "draft cost 0.1"):
+        assert figure in out, figure
+
+
+def test_run_json(spec_decode):
+    status, out, _ = spec_decode("run", "--json")
+    report = json.loads(out)
+    assert status == 0
+    assert report["specdecode"] == __version__
+    assert (report["target_passes"], report["draft_passes"], report["tokens"]) == (1302, 5208, 5000)
+    assert report["settings"] == {
+        "agreement": 0.8,
+        "draft_cost": 0.1,
+        "k": 4,
+        "seed": 0,
+        "temperature": None,
+        "vocab_size": 32,
+    }
+    assert len(report["acceptance_by_position"]) == 4
+
+
+def test_seeds_and_settings_matter(spec_decode):
+    def passes(*argv):
+        return json.loads(spec_decode("run", "--json", "--tokens", "500", *argv)[1])["target_passes"]
+
+    assert passes() == passes("--seed", "0") != passes("--seed", "1")
+    assert passes("--target-seed", "3") != passes()
+    assert passes("--agreement", "1") == 100
+    assert passes("--temperature", "0", "--agreement", "1") == 100
+
+
+def test_nothing_asked_is_no_crash(spec_decode):
+    status, out, _ = spec_decode("run", "--tokens", "0")
+    assert status == 0
+    assert "–" in out
+    assert json.loads(spec_decode("run", "--tokens", "0", "--json")[1])["tokens_per_step"] is None
+
+
+def test_verify_passes_and_says_what_it_is_about(spec_decode):
+    status, out, _ = spec_decode("verify", "--pairs", "600")
+    assert status == 0
+    assert "PASS" in out
+    assert "one token" in out
+    report = json.loads(spec_decode("verify", "--pairs", "600", "--json")[1])
+    assert report["verdict"] == "PASS"
+    assert report["total_variation"] <= report["tolerance"] == 1e-12
+
+
+@pytest.mark.parametrize("wrong", [lambda p, q: q, lambda p, q: p * float("nan")])
+def test_verify_fails_on_a_wrong_rule(spec_decode, monkeypatch, wrong):
+    broken = lambda *args, **kwargs: proof.verify_identity(*args, **kwargs | {"induced": wrong})  # noqa: E731
+    monkeypatch.setattr(cli, "verify_identity", broken)
+    status, out, _ = spec_decode("verify", "--pairs", "60")
+    assert status == 1
+    assert "FAIL" in out
+    assert "PASS" not in out
+    status, out, _ = spec_decode("verify", "--pairs", "60", "--json")
+    assert status == 1
+    assert json.loads(out)["verdict"] == "FAIL"
+
+
+def test_sweep_prints_a_table_and_saves_the_figure(spec_decode, tmp_path):
+    figure = tmp_path / "sweep.svg"
+    argv = ["sweep", "--k", "3", "--tokens", "300", "--agreements", "0.5", "0.9", "--save", str(figure)]
+    status, out, _ = spec_decode(*argv)
+    assert status == 0
+    assert out.count("←") == 3, "one best k an agreement, and the key"
+    assert "<svg" in figure.read_text()
+    first = figure.read_bytes()
+    spec_decode(*argv)
+    assert figure.read_bytes() == first, "the same figure is the same file"
+
+    cells = json.loads(spec_decode("sweep", "--k", "2", "--tokens", "300", "--json")[1])["cells"]
+    assert {cell["k"] for cell in cells} == {1, 2}
+    for cell in cells:
+        assert cell["tokens_per_step"] == pytest.approx(cell["expected_tokens_per_step"], rel=0.25)
+
+
+BAD = [
+    ([], "COMMAND"),
+    (["nonsense"], "invalid choice: 'nonsense'"),
+    (["run", "--nonsense"], "--nonsense"),
+    (["run", "--k", "0"], "'0'; want a whole number, 1 or more"),
+    (["run", "--k", "two"], "'two'; want a whole number"),
+    (["run", "--tokens", "-1"], "want a whole number, 0 or more"),
+    (["run", "--agreement", "1.5"], "'1.5'; want a number from 0 to 1"),
+    (["run", "--agreement", "nan"], "want a number from 0 to 1"),
+    (["run", "--draft-cost", "-1"], "want a finite number, 0 or more"),
+    (["run", "--draft-cost", "inf"], "want a finite number"),
+    (["run", "--temperature", "-0.5"], "want a finite number, 0 or more"),
+    (["run", "--seed", "-1"], "want a whole number, 0 or more"),
+    (["run", "--prompt", "hello"], "--prompt does not go with --model toy"),
+    (["run", "--model", "smollm2"], '--prompt "…"'),
+    (["run", "--model", "smollm2", "--prompt", ""], "at least one character"),
+    (["run", "--model", "smollm2", "--prompt", "a", "--agreement", "0.5"], "--agreement does not go with"),
+    (["run", "--model", "smollm2", "--prompt", "a", "--model-path", "/nowhere.gguf"], "/nowhere.gguf"),
+    (["run", "--model", "gpt"], "invalid choice: 'gpt'"),
+    (["verify", "--pairs", "0"], "1 or more"),
+    (["sweep", "--save", "figure.xyz"], "want a name ending in .svg, .png or .pdf"),
+    (["sweep", "--save", "/nowhere/figure.svg"], "want a file in a folder that exists"),
+    (["sweep", "--agreements", "2"], "want a number from 0 to 1"),
+]
+
+
+@pytest.mark.parametrize(
+    ("argv", "says"), BAD, ids=lambda value: " ".join(value) if isinstance(value, list) else ""
+)
+def test_bad_input_is_one_line_and_status_2(spec_decode, argv, says):
+    status, out, err = spec_decode(*argv)
+    assert status == 2
+    assert out == ""
+    assert err.count("\n") == 1, err
+    assert err.startswith("spec-decode: ")
+    assert says in err
+
+
+def test_version_and_help(spec_decode):
+    assert spec_decode("--version")[:2] == (0, f"spec-decode {__version__}\n")
+    for command in ("verify", "run", "sweep"):
+        status, out, _ = spec_decode(command, "--help")
+        assert status == 0
+        assert "--seed" in out
+        assert "--json" in out
+
+
+def test_it_runs_as_a_module_and_does_not_mind_a_closed_pipe():
+    command = [sys.executable, "-m", "specdecode"]
+    done = subprocess.run([*command, "--version"], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, f"spec-decode {__version__}\n")
+    shell = f"{sys.executable} -m specdecode run --tokens 50 | true"
+    done = subprocess.run(shell, shell=True, capture_output=True, text=True)
+    assert done.stderr == ""
+
+
+def test_progress_waits_and_stays_off_a_pipe(monkeypatch, capsys):
+    monkeypatch.setattr(cli, "_PROGRESS_AFTER", 0)
+    assert list(cli._tracked(range(5), 5, "steps")) == list(range(5))
+    assert capsys.readouterr().err == ""

@@ -1,0 +1,63 @@
+"""Figures show what they are given: the drawn numbers, not the pixels, are looked at."""
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+
+mpl.use("agg")
+from specdecode import plots
+from specdecode.cost import expected_tokens
+
+
+@pytest.fixture(autouse=True)
+def style():
+    with mpl.rc_context():
+        plots.use_style()
+        yield
+    mpl.pyplot.close("all")
+
+
+def test_the_style_has_the_four_colours_in_order():
+    cycle = mpl.rcParams["axes.prop_cycle"].by_key()["color"]
+    assert [f"#{colour.lstrip('#')}" for colour in cycle] == list(plots.COLOR.values())
+
+
+def test_a_split_stacks_overlap_and_excess_to_the_target():
+    p, q = np.array([0.5, 0.3, 0.2]), np.array([0.1, 0.6, 0.3])
+    axes = plots.draw_split(p, q)
+    accepted, over, under = axes.containers
+    np.testing.assert_allclose([a.get_height() + b.get_height() for a, b in zip(accepted, over)], p)
+    np.testing.assert_allclose([a.get_height() + b.get_height() for a, b in zip(accepted, under)], q)
+
+
+def test_a_sweep_draws_each_measurement_and_the_closed_form():
+    rows = [
+        {"k": k, "conditional_acceptance": alpha, "tokens_per_step": expected_tokens(alpha, k)}
+        for k in (1, 4)
+        for alpha in (0.2, 0.9)
+    ]
+    axes = plots.draw_sweep(rows)
+    drawn = {
+        tuple(point) for line in axes.lines if line.get_marker() != "None" for point in line.get_xydata()
+    }
+    assert drawn == {(row["conditional_acceptance"], row["tokens_per_step"]) for row in rows}
+    tops = {line.get_ydata()[0] for line in axes.lines if len(line.get_xydata()) == 2 and line.get_lw() == 3}
+    assert tops == {2, 5}
+
+
+def test_rounds_show_every_token():
+    axes = plots.draw_rounds([([1, 2], [1, 0]), ([0], [0, 2])], names="abc")
+    assert [text.get_text() for text in axes.texts] == ["b", "c", "a", "a", "c"]
+
+
+def test_a_spread_shows_every_pair():
+    axes = plots.draw_spread([2, 3], [0.0, 1e-16])
+    assert len(axes.collections[0].get_offsets()) == 2
+    assert axes.get_yscale() == "log"
+
+
+def test_bad_places_are_refused_before_anything_is_drawn(tmp_path):
+    for path in (tmp_path / "a.xyz", tmp_path / "no" / "a.svg", tmp_path):
+        with pytest.raises(ValueError, match="want a"):
+            plots.check_path(path)
+    assert plots.check_path(tmp_path / "a.png").name == "a.png"
