@@ -10,6 +10,7 @@ drafts       what proposes the tokens
 verifiers    rules that turn drafted tokens and rows into emitted tokens
 cost         block efficiency and speedup in closed form
 speculative  rounds, the generator, and its trace
+clock        time, measured so that it can be quoted
 sweep        the toy world measured over agreements and draft lengths
 exact        the exact law of a program, along the paths of `paths`
 proof        this package's own certificates

@@ -88,36 +88,36 @@ def _distributions(values, name, shape):
     if array.ndim != len(shape) or any(want not in (None, have) for want, have in zip(shape, array.shape)):
         want = ", ".join("V" if size is None else str(size) for size in shape)
         raise ValueError(f"{name}: shape {array.shape}; want ({want}{',' * (len(shape) == 1)})")
-    if array.dtype.kind in "OV":  # V: the kind of bfloat16, which NumPy itself does not know
-        numbers = array if array.dtype == object else array.astype(float)
-    elif array.dtype.kind in "fiu":
-        numbers = array.astype(float, copy=False)
-    else:
+    if array.dtype.kind not in "fiuOV":  # V: the kind of bfloat16, which NumPy itself does not know
         raise ValueError(f"{name}: entries of type {array.dtype}; want floats or Fractions")
-    with np.errstate(invalid="ignore", over="ignore"):  # what is not finite is reported below, in words
-        sums = numbers.sum(axis=-1)
-        tolerance = _tolerance(array, sums)
-        if not (np.all(numbers >= 0) and np.all(abs(sums - 1) <= tolerance)):
-            raise ValueError(f"{name}: {_fault(numbers, sums, tolerance)}")
+    numbers = array if array.dtype == object else array.astype(float, copy=False)
+    tolerance = _tolerance(array)
+    # A NaN fails every comparison. Entries are bounded first, so that no sum can overflow.
+    if not (numbers.min(initial=0) >= 0 and numbers.max(initial=0) <= 1 + tolerance):
+        raise ValueError(f"{name}: {_fault(numbers, tolerance)}")
+    sums = numbers.sum(axis=-1)
+    if not np.all(abs(sums - 1) <= tolerance):
+        raise ValueError(f"{name}: {_fault(numbers, tolerance)}")
     if array.dtype.kind in "fV" and array.dtype.itemsize < 8:
         numbers = numbers / sums[..., np.newaxis]
     return numbers
 
 
-def _tolerance(array, sums):
-    if all(isinstance(total, Rational) for total in np.ravel(sums)):
+def _tolerance(array):
+    if array.dtype == object and all(isinstance(entry, Rational) for entry in array.flat):
         return 0
     return min(0.01, max(array.shape[-1], 16) * _SPACING.get(array.dtype.itemsize, 2.0**-52))
 
 
-def _fault(numbers, sums, tolerance):
+def _fault(numbers, tolerance):
     """Say where a stack of rows first fails to be distributions."""
-    rows, sums = np.atleast_2d(numbers), np.atleast_1d(sums)
-    for index, (row, total) in enumerate(zip(rows, sums)):
+    for index, row in enumerate(np.atleast_2d(numbers)):
         where = f"row {index}, " if numbers.ndim == 2 else ""
         for token, entry in enumerate(row):
             if not 0 <= entry < float("inf"):
                 return f"{where}entry {token} is {entry}; want a finite probability, 0 or more"
+        with np.errstate(over="ignore"):
+            total = row.sum()
         if not abs(total - 1) <= tolerance:
             within = f" within {tolerance:.2g}" if tolerance else " exactly"
             return f"{where.replace(', ', ' ')}sums to {total}; want 1{within}"

@@ -18,6 +18,7 @@ from rich.text import Text
 
 from specdecode import __version__
 from specdecode.checks import as_count
+from specdecode.clock import machine, one_thread
 from specdecode.drafts import NGramDraft, as_draft
 from specdecode.models import MappedModel
 from specdecode.proof import verify_identity
@@ -277,7 +278,7 @@ def _run_smollm(args):
     from specdecode import smollm
 
     n_tokens = _default(args.tokens, 64)
-    with _one_thread():
+    with one_thread():
         model = smollm.load(args.model_path)
         prompt = model.encode(args.prompt)
         target = _at_temperature(model, args.temperature)
@@ -312,6 +313,7 @@ def _run_smollm(args):
         "command": "run",
         "model": "smollm2",
         "settings": {"k": args.k, "temperature": args.temperature, "seed": args.seed, "threads": 1},
+        "machine": machine(),
         "prompt": args.prompt,
         "text": model.decode(trace.tokens),
         **_counts(trace),
@@ -329,7 +331,8 @@ def _run_smollm(args):
             [
                 ("wall-clock", f"{1000 * speculative_pace:.0f} ms a token, one thread"),
                 ("target only", f"{1000 * plain_pace:.0f} ms a token, same seed, {len(plain)} tokens"),
-                ("speedup", f"{_times(gain)}: {words} than the target alone, on this machine, this time"),
+                ("speedup", f"{_times(gain)}, {words} than the target alone, this time"),
+                ("on", machine()),
             ],
         )
 
@@ -423,13 +426,6 @@ def _ratio(part, whole):
 
 def _finite(number):
     return number if np.isfinite(number) else None
-
-
-def _one_thread():
-    """BLAS on one thread: on a shared machine more can be many times slower, and a time names its threads."""
-    from threadpoolctl import threadpool_limits
-
-    return threadpool_limits(1)
 
 
 def _tracked(items, total, what, advance=lambda item: 1):

@@ -181,7 +181,7 @@ def _box(axes, x, y, text, color, struck):
         x, y, text, ha="center", va="center", color="#222222" if struck else "white", bbox=box, weight="bold"
     )
     if struck:
-        axes.plot([x - 0.3, x + 0.3], [y + 0.22, y - 0.22], color=color, lw=2.2, ls="-")
+        axes.plot([x - 0.22, x + 0.22], [y + 0.18, y - 0.18], color=color, lw=2.0)
 
 
 def draw_spread(sizes, distances, axes=None):
@@ -205,6 +205,7 @@ def draw_spread(sizes, distances, axes=None):
         sizes, np.maximum(distances, floor), s=7, color=COLOR["target"], alpha=0.35, lw=0, rasterized=True
     )
     axes.axhline(2.0**-52, color=COLOR["residual"], ls="--", label="spacing of float64 at 1")
+    axes.text(sizes[0], floor * 1.15, "exactly equal", fontsize=9)
     axes.set(xlabel="vocabulary size V", ylabel="total variation from p", yscale="log")
     axes.legend()
     return axes
@@ -227,19 +228,16 @@ def draw_sweep(rows, axes=None):
     alphas = np.linspace(0, 1, 201)
     for mark, k in zip(_MARKS * len(rows), sorted({row["k"] for row in rows})):
         here = [row for row in rows if row["k"] == k]
-        (curve,) = axes.plot(alphas, expected_tokens(alphas, k), lw=1.2, color=_shade(k), label=f"k = {k}")
-        axes.plot(
-            [row["conditional_acceptance"] for row in here],
-            [row["tokens_per_step"] for row in here],
-            mark,
-            color=curve.get_color(),
-        )
-        axes.plot([0.97, 1.0], [k + 1, k + 1], color=curve.get_color(), lw=3)
+        axes.plot(alphas, expected_tokens(alphas, k), lw=1.2, color=_shade(k))
+        x, y = ([row[name] for row in here] for name in ("conditional_acceptance", "tokens_per_step"))
+        axes.plot(x, y, mark, color=_shade(k), label=f"k = {k}")
+        axes.plot([0.97, 1.0], [k + 1, k + 1], color=_shade(k), lw=3)
     axes.set(
         xlabel="conditional acceptance α", ylabel="tokens per target pass", xlim=(0, 1.01), ylim=(1, None)
     )
     axes.yaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.legend(title="curve: 1 + α + … + αᵏ\nmark: measured\nbar: ceiling k + 1", loc="upper left")
+    key = "mark: measured\ncurve: 1 + α + … + αᵏ\nbar: ceiling k + 1"
+    axes.legend(title=key, loc="upper left", alignment="left")
     return axes
 
 
@@ -257,8 +255,8 @@ def draw_speedup(curves, axes=None):
     Axes
     """
     axes = axes or plt.figure().gca()
-    colours = (COLOR[name] for name in ("accepted", "target", "draft", "residual"))
-    for (label, speedups), colour, mark in zip(curves.items(), colours, _MARKS):
+    shades = plt.get_cmap("cividis")(np.linspace(0, 0.8, len(curves)))  # the four colours mean something else
+    for (label, speedups), colour, mark in zip(curves.items(), shades, _MARKS):
         lengths = np.arange(1, len(speedups) + 1)
         axes.plot(lengths, speedups, mark + "-", color=colour, label=label, ms=4)
         best = int(np.argmax(speedups))
@@ -266,7 +264,7 @@ def draw_speedup(curves, axes=None):
     axes.axhline(1, color="#4a4a4a", ls=":", lw=1.2)
     axes.set(xlabel="draft length k", ylabel="speedup over the target alone", ylim=(0, None))
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.legend()
+    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
     return axes
 
 

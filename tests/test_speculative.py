@@ -130,7 +130,7 @@ def test_the_second_token_given_the_first_by_sampling(verifier):
         return token(draft_tokens, draft_dists, np.roll(target_dists, 1, axis=0), draws)
 
     target = RepetitionPenalty(SIX, 2.0)
-    n, counts, draws = 40_000, np.zeros((6, 6)), rng(7)
+    n, counts, draws = 8_000, np.zeros((6, 6)), rng(7)
     chosen = wrong if verifier == "wrong" else verifier
     for _ in range(n):
         first, second = generate_speculative(target, SIX_DRAFT, [3, 5], 2, 2, draws, verifier=chosen).tokens
