@@ -1,6 +1,5 @@
 """The one-token identity in three number systems, and rules it refutes."""
 
-
 import numpy as np
 import pytest
 import sympy
