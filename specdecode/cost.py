@@ -1,7 +1,7 @@
 """What a round yields and what it costs, in closed form.
 
 Two models of acceptance. The **independent** one takes a single α at every position (Leviathan et al.
-2023, Theorem 3.8); its functions are plain arithmetic and run on floats, Fractions and symbols. The
+2023, section 3.1); its functions are plain arithmetic and run on floats, Fractions and symbols. The
 **Markov** one takes the two tables themselves and is exact for them (thm-markov-tokens in chapter 3).
 """
 
@@ -14,6 +14,7 @@ __all__ = [
     "accepted_per_proposed",
     "best_k",
     "expected_tokens",
+    "markov_round",
     "markov_tokens_per_step",
     "speedup",
 ]
@@ -160,24 +161,66 @@ def best_k(alpha, draft_cost, longest=64, verify_cost=lambda n: 1):
     return max(lengths, key=lambda k: speedup(expected_tokens(alpha, k), k, draft_cost, verify_cost(k + 1)))
 
 
-def markov_tokens_per_step(target_rows, draft_rows, k):
-    """Long-run tokens per target pass of the token rule on two Markov tables, exactly.
+def markov_round(target_rows, draft_rows, k):
+    """One round of the token rule on two Markov tables, in any arithmetic.
 
     With A = overlap and E = excess of the tables, entry by entry, a round that starts after token s
     accepts Σ_{i=1..k} (Aⁱ 1)(s) drafted tokens in expectation and ends on token t with probability
-    (Σ_{i<k} Aⁱ E + Aᵏ P)(s, t). Averaging the first over the stationary law of the second gives the answer.
+    (Σ_{i<k} Aⁱ E + Aᵏ P)(s, t).
 
     Parameters
     ----------
     target_rows, draft_rows : array_like, shape (V, V)
-        Tables of two Markov models.
+        Tables of two Markov models: floats, Fractions, or symbols.
+    k : int
+        Draft length, k ≥ 1.
+
+    Returns
+    -------
+    accepted : ndarray, shape (V,)
+        Expected accepted tokens, by the token before the round.
+    ends : ndarray, shape (V, V)
+        Law of the last token of a round, by the token before it; rows sum to 1.
+
+    Raises
+    ------
+    ValueError
+        If k < 1.
+
+    Guarantee
+    ---------
+    thm-markov-tokens in chapter 3; no independence is assumed.
+
+    Examples
+    --------
+    >>> from fractions import Fraction as F
+    >>> coin, bent = [[F(1, 2), F(1, 2)]] * 2, [[F(1, 4), F(3, 4)]] * 2
+    >>> markov_round(coin, bent, k=2)[0]
+    array([Fraction(21, 16), Fraction(21, 16)], dtype=object)
+    """
+    k, target_rows = as_count(k, "k", least=1), np.asarray(target_rows)
+    shared, over = overlap(target_rows, draft_rows), excess(target_rows, draft_rows)
+    reached = [np.eye(len(target_rows), dtype=int)]  # reached[i][s, t]: i tokens accepted, now at t
+    for _ in range(k):
+        reached.append(np.dot(reached[-1], shared))
+    accepted = sum(reached[1:]).sum(axis=1)  # (V,)
+    return accepted, np.dot(sum(reached[:k]), over) + np.dot(reached[k], target_rows)
+
+
+def markov_tokens_per_step(target_rows, draft_rows, k):
+    """Long-run tokens per target pass of the token rule on two Markov tables, from `markov_round`.
+
+    Parameters
+    ----------
+    target_rows, draft_rows : array_like, shape (V, V)
     k : int
         Draft length, k ≥ 1.
 
     Returns
     -------
     float
-        From 1 to k + 1.
+        From 1 to k + 1: one more than the accepted tokens, averaged over the stationary law of the
+        tokens on which rounds end.
 
     Raises
     ------
@@ -187,7 +230,7 @@ def markov_tokens_per_step(target_rows, draft_rows, k):
 
     Guarantee
     ---------
-    thm-markov-tokens in chapter 3; no independence is assumed.
+    thm-markov-tokens in chapter 3, evaluated in float64.
 
     Examples
     --------
@@ -195,15 +238,10 @@ def markov_tokens_per_step(target_rows, draft_rows, k):
     >>> round(markov_tokens_per_step(coin, bent, k=2), 12) == expected_tokens(3/4, 2)
     True
     """
-    k, vocab_size = as_count(k, "k", least=1), len(target_rows)
+    vocab_size = len(target_rows)
     p = as_rows(target_rows, "target_rows", vocab_size, vocab_size).astype(float)
     q = as_rows(draft_rows, "draft_rows", vocab_size, vocab_size).astype(float)
-    shared, over = overlap(p, q), excess(p, q)
-    reached = [
-        np.linalg.matrix_power(shared, i) for i in range(k + 1)
-    ]  # reached[i][s, t]: i accepted, now at t
-    accepted = sum(reached[1:]).sum(axis=1)  # (V,)
-    ends = sum(reached[:k]) @ over + reached[k] @ p  # (V, V), rows sum to 1
+    accepted, ends = markov_round(p, q, k)
     return float(1 + _stationary(ends) @ accepted)
 
 

@@ -1,7 +1,7 @@
 """Drafts: what proposes the tokens.
 
 A draft returns its tokens together with the rows they were drawn from. The exactness of the rule
-rests on that pair being true: a token tested against any other row is the commonest quiet bug.
+rests on that pair being true: a token tested against any other row is a quiet bug, and a frequent one.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from specdecode.checks import as_count, as_row
 from specdecode.models import Model
 from specdecode.sampling import draw
 
-__all__ = ["Draft", "ModelDraft", "NGramDraft", "as_draft"]
+__all__ = ["ArgmaxDraft", "Draft", "ModelDraft", "NGramDraft", "as_draft"]
 
 
 @runtime_checkable
@@ -58,6 +58,39 @@ class ModelDraft:
         return text[len(prefix) :], np.reshape(rows, (k, self.vocab_size))
 
 
+class ArgmaxDraft:
+    """A model's likeliest tokens, one after another: deterministic, so its rows are one-hot.
+
+    Handing over the model's soft rows instead is the second quiet bug of the museum.
+
+    Parameters
+    ----------
+    model : Model
+
+    Examples
+    --------
+    >>> from specdecode.models import random_markov
+    >>> tokens, rows = ArgmaxDraft(random_markov(3, seed=1)).propose([0], 2, rng=None)
+    >>> tokens, rows.tolist()
+    ([1, 2], [[0, 1, 0], [0, 0, 1]])
+    """
+
+    passes_per_token = 1
+
+    def __init__(self, model):
+        self.model, self.vocab_size = model, model.vocab_size
+
+    def __repr__(self):
+        return f"ArgmaxDraft({self.model!r})"
+
+    def propose(self, prefix, k, rng):
+        text = list(prefix)
+        for _ in range(k):
+            text.append(int(np.argmax(as_row(self.model.next_dist(text), "draft row", self.vocab_size))))
+        tokens = text[len(prefix) :]
+        return tokens, _one_hot(tokens, self.vocab_size)
+
+
 class NGramDraft:
     """Prompt look-up: proposes what followed the last few tokens the last time they occurred.
 
@@ -89,12 +122,13 @@ class NGramDraft:
         self.vocab_size = as_count(vocab_size, "vocab_size", least=1)
         self.longest = as_count(longest, "longest", least=1)
 
+    def __repr__(self):
+        return f"NGramDraft({self.vocab_size}, {self.longest})"
+
     def propose(self, prefix, k, rng):
         text = list(prefix)
         tokens = text[self._continuation(text) :][:k]
-        rows = np.zeros((len(tokens), self.vocab_size), dtype=np.int8)
-        rows[np.arange(len(tokens)), tokens] = 1
-        return tokens, rows
+        return tokens, _one_hot(tokens, self.vocab_size)
 
     def _continuation(self, text):
         """Where the latest earlier occurrence of the longest known final run ends; len(text) if none."""
@@ -104,6 +138,13 @@ class NGramDraft:
                 if text[end - length : end] == run:
                     return end
         return len(text)
+
+
+def _one_hot(tokens, vocab_size):
+    """Rows that are certain of their token; integers, so that they are exact beside Fractions too."""
+    rows = np.zeros((len(tokens), vocab_size), dtype=np.int8)
+    rows[np.arange(len(tokens)), tokens] = 1
+    return rows
 
 
 def as_draft(draft):

@@ -7,15 +7,27 @@ uniforms lie on a grid of 53 bits, which moves one draw from V tokens by at most
 
 import random
 from collections.abc import Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
 from specdecode.checks import as_count, as_stop, as_tokens
 from specdecode.models import next_rows
-from specdecode.paths import Inexact, NotReproducible, Path, walk
+from specdecode.paths import NotReproducible, Path, walk
+from specdecode.speculative import cut
 
-__all__ = ["Law", "LazyGenerator", "LazyRandom", "ancestral_law", "distance", "law"]
+__all__ = [
+    "Comparison",
+    "Law",
+    "LazyGenerator",
+    "LazyRandom",
+    "ancestral_law",
+    "compare",
+    "compose",
+    "distance",
+    "law",
+]
 
 _REPLAYS = 8
 
@@ -139,7 +151,7 @@ class LazyGenerator(np.random.Generator):
 
     def random(self, size=None, dtype=np.float64, out=None):
         if out is not None:
-            raise Inexact("random(out=…) would store floats; use random(size)")
+            self._path.refuse("random(out=…) would store floats; use random(size)")
         return self._fill(size, self._path.uniform)
 
     def uniform(self, low=0.0, high=1.0, size=None):
@@ -154,7 +166,7 @@ class LazyGenerator(np.random.Generator):
 
     def choice(self, a, size=None, replace=True, p=None, axis=0, shuffle=True):
         if axis != 0 or (size is not None and not replace):
-            raise Inexact("choice(axis=…) and choice(replace=False) are not followed; draw one at a time")
+            self._path.refuse("choice(axis=…) and choice(replace=False) are not followed; draw one at a time")
         items = range(a) if np.ndim(a) == 0 else a
         if p is None:
             return self._fill(size, lambda: items[self.integers(len(items))])
@@ -164,7 +176,7 @@ class LazyGenerator(np.random.Generator):
 
     def multinomial(self, n, pvals, size=None):
         if n != 1 or size is not None:
-            raise Inexact("multinomial is followed for n = 1 and no size")
+            self._path.refuse("multinomial is followed for n = 1 and no size")
         counts = np.zeros(len(pvals), dtype=np.int64)
         counts[self.choice(len(pvals), p=pvals)] = 1
         return counts
@@ -192,7 +204,7 @@ def _exact(number):
 
 def _refusing(name):
     def refuse(self, *args, **kwargs):
-        raise Inexact(
+        self._path.refuse(
             f"rng.{name} is not followed exactly; draw with random, uniform, integers or choice(p=…)"
         )
 
@@ -300,3 +312,135 @@ def distance(law_a, law_b) -> Fraction:
     Fraction(1, 2)
     """
     return sum((max(mass - law_b.get(outcome, 0), 0) for outcome, mass in law_a.items()), Fraction(0))
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two enumerated laws, side by side.
+
+    Attributes
+    ----------
+    law_a, law_b : Law
+    total_variation : Fraction
+        Distance between them.
+    tolerance : number
+        Up to which they count as equal.
+    worst : (outcome, Fraction, Fraction)
+        The outcome whose probabilities differ most, and what they are.
+    """
+
+    law_a: Law
+    law_b: Law
+    total_variation: Fraction
+    tolerance: float
+    worst: tuple
+
+    @property
+    def equal(self):
+        """Whether the distance is at most the tolerance."""
+        return self.total_variation <= self.tolerance
+
+
+def compare(program_a, program_b, *, tolerance=0, **limits) -> Comparison:
+    """Enumerate two programs and compare their laws: a certificate that needs no reference.
+
+    Parameters
+    ----------
+    program_a, program_b : callable
+        Each program(rng) -> a hashable outcome, as for `law`: speculation on and off, say.
+    tolerance : number
+        Largest distance that counts as equal; 0 for rational programs, about 1e-12 for float ones.
+    **limits
+        source, max_paths and max_draws, as for `law`.
+
+    Returns
+    -------
+    Comparison
+
+    Raises
+    ------
+    Inexact, NotReproducible, TooLarge, TypeError
+        As `law`.
+
+    Examples
+    --------
+    >>> found = compare(lambda rng: rng.random() < 0.5, lambda rng: rng.random() < 0.75)
+    >>> found.equal, found.total_variation, found.worst
+    (False, Fraction(1, 4), (False, Fraction(1, 2), Fraction(1, 4)))
+    """
+    return against(law(program_a, **limits), law(program_b, **limits), tolerance)
+
+
+def against(law_a, law_b, tolerance=0) -> Comparison:
+    """Two laws, already found, side by side; see `compare`."""
+    outcomes = sorted({*law_a, *law_b}, key=repr)
+    worst = max(outcomes, key=lambda outcome: abs(law_a.get(outcome, 0) - law_b.get(outcome, 0)))
+    probabilities = law_a.get(worst, Fraction(0)), law_b.get(worst, Fraction(0))
+    return Comparison(law_a, law_b, distance(law_a, law_b), tolerance, (worst, *probabilities))
+
+
+def compose(step, prefix, n_tokens, *, stop=None, memory=None, **limits) -> Law:
+    """The exact law of a text made in rounds, with equal states merged after each round.
+
+    Enumerating a whole generator multiplies the paths of all its rounds. A round depends on nothing but
+    the text so far, so its law is found once for each text, or for each ending if that is all it sees.
+
+    Parameters
+    ----------
+    step : callable
+        step(text, rng) -> the tokens a round adds to the list `text`, at least one.
+    prefix : sequence of int
+    n_tokens : int
+        Where the text is cut.
+    stop : int or collection of int, optional
+        Ends the text, wherever in a round it falls.
+    memory : int, optional
+        How many of the last tokens a round can see; all of them if left out. 1 for two Markov models.
+    **limits
+        source, max_paths and max_draws for the law of each round, as for `law`.
+
+    Returns
+    -------
+    Law
+        Keys are tuples of the new tokens, as for `ancestral_law`.
+
+    Raises
+    ------
+    ValueError
+        If a round adds nothing.
+
+    Guarantee
+    ---------
+    Equal to the law of the loop that repeats `step` (thm-sequence in chapter 4), provided a round really
+    sees no more than `memory` tokens.
+
+    Examples
+    --------
+    >>> half = Fraction(1, 2)
+    >>> compose(lambda text, rng: [0, 0] if rng.random() < half else [1], [0], 2)
+    Law({(0, 0): 1/2, (1, 0): 1/4, (1, 1): 1/4})
+    """
+    stop = as_stop(stop, vocab_size=float("inf"))
+    prefix, n_tokens = list(prefix), as_count(n_tokens, "n_tokens", least=0)
+    known, masses = {}, {}
+
+    def round_law(text):
+        seen = tuple([*prefix, *text][-memory if memory else 0 :])
+        if seen not in known:
+            known[seen] = law(lambda rng: tuple(step(list(seen), rng)), **limits)
+        return known[seen]
+
+    # By length, so that all ways of reaching a text are merged before it is continued.
+    waiting = [{(): Fraction(1)}, *({} for _ in range(n_tokens))]
+    for length, texts in enumerate(waiting):
+        for text, mass in texts.items():
+            if length == n_tokens or (text[-1:] and text[-1] in stop):
+                masses[text] = mass
+                continue
+            for added, probability in round_law(text).items():
+                if not added:
+                    raise ValueError(f"a round added no token to {[*prefix, *text]}; want one or more")
+                longer = (*text, *cut(added, n_tokens - length, stop))
+                reached = waiting[len(longer)]
+                reached[longer] = reached.get(longer, 0) + mass * probability
+    return Law(masses)

@@ -109,6 +109,9 @@ class MarkovModel:
         self.rows = as_rows(rows, "rows", self.vocab_size, self.vocab_size).copy()
         self.rows.flags.writeable = False
 
+    def __repr__(self):
+        return f"MarkovModel({self.rows.tolist()!r})"
+
     def next_dist(self, prefix):
         return self.next_dists(prefix, 1)[0]
 
@@ -214,6 +217,9 @@ class RepetitionPenalty:
         if not 1 <= penalty < float("inf"):
             raise ValueError(f"penalty is {penalty}; want a finite number, 1 or more")
         self.model, self.penalty, self.vocab_size = model, penalty, model.vocab_size
+
+    def __repr__(self):
+        return f"RepetitionPenalty({self.model!r}, {self.penalty!r})"
 
     def next_dist(self, prefix):
         row = self.model.next_dist(prefix)

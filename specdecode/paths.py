@@ -42,7 +42,7 @@ class Path:
 
     def __init__(self, script=(), max_draws=10_000):
         self.decisions, self._replayed, self._max_draws = list(script), 0, max_draws
-        self._intervals, self.forks = [], []
+        self._intervals, self.forks, self.trouble = [], [], None
 
     def uniform(self):
         """A fresh lazy uniform on [0, 1)."""
@@ -53,6 +53,11 @@ class Path:
             )
         self._intervals.append((0, 1))
         return LazyUniform(self, len(self._intervals) - 1)
+
+    def refuse(self, why):
+        """Raise `Inexact`, and remember it: a program that swallows the error must not be believed."""
+        self.trouble = Inexact(why)
+        raise self.trouble
 
     def interval(self, which):
         """What is known of a uniform: (low, high), meaning low ≤ u < high."""
@@ -116,6 +121,8 @@ def walk(run, *, max_paths=1_000_000, max_draws=10_000):
     while waiting:
         path = Path(waiting.pop(), max_draws)
         outcome = run(path)
+        if path.trouble:
+            raise path.trouble
         if path._replayed < len(path.decisions):
             raise NotReproducible(
                 f"given the same draws, the program once compared a uniform {len(path.decisions)} times and "
@@ -161,7 +168,9 @@ class LazyUniform:
         if isinstance(other, LazyUniform):
             if self._same(other):
                 return False
-            raise Inexact("two uniforms were compared with each other; compare each with a number instead")
+            self._path.refuse(
+                "two uniforms were compared with each other; compare each with a number instead"
+            )
         threshold = _number(other)
         if threshold is None:
             return NotImplemented
@@ -206,7 +215,9 @@ class LazyUniform:
         if isinstance(other, LazyUniform):
             if self._same(other):
                 return True
-            raise Inexact("two uniforms were compared with each other; compare each with a number instead")
+            self._path.refuse(
+                "two uniforms were compared with each other; compare each with a number instead"
+            )
         return NotImplemented if _number(other) is None else False
 
     __hash__ = None
@@ -220,7 +231,7 @@ class LazyUniform:
 
     def _operand(self, other, sign):
         if isinstance(other, LazyUniform):
-            raise Inexact(f"two uniforms were combined by {sign}; combine each with a number instead")
+            self._path.refuse(f"two uniforms were combined by {sign}; combine each with a number instead")
         value = _number(other)
         return None if value is None else Fraction(value)
 
@@ -264,7 +275,7 @@ class LazyUniform:
         return True  # a uniform is 0 with probability 0
 
     def __float__(self):
-        raise Inexact(
+        self._path.refuse(
             "a uniform was turned into a float; compare the uniform itself with a threshold, "
             "or draw by inverse CDF, to keep the law exact"
         )
@@ -272,7 +283,7 @@ class LazyUniform:
     __complex__ = __float__
 
     def _refuse(self, *_):
-        raise Inexact(
+        self._path.refuse(
             "a uniform went into an operation other than comparison, + − × ÷ by a number, int and floor; "
             "its law cannot be followed exactly through that"
         )

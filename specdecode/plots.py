@@ -22,6 +22,7 @@ except ImportError as error:
 __all__ = [
     "COLOR",
     "check_path",
+    "draw_paths",
     "draw_rounds",
     "draw_speedup",
     "draw_split",
@@ -136,7 +137,7 @@ def draw_split(p, q, axes=None):
 
 
 def draw_rounds(trace, names, axes=None):
-    """The rounds of a run, one line each: drafted tokens kept, drafted tokens thrown away, the target's own.
+    """The rounds of a run, one line each: drafted tokens kept, rejected or never tested, and the token added.
 
     Parameters
     ----------
@@ -154,34 +155,70 @@ def draw_rounds(trace, names, axes=None):
     for line, (proposed, emitted) in enumerate(trace):
         accepted = len(emitted) - 1
         for place, token in enumerate(proposed):
-            kept = place < accepted
-            _box(axes, place, line, names[token], COLOR["accepted" if kept else "draft"], struck=not kept)
-        own = "residual" if accepted < len(proposed) else "target"
-        _box(axes, len(proposed) + 0.6, line, names[emitted[-1]], COLOR[own], struck=False)
+            fate = "kept" if place < accepted else "rejected" if place == accepted else "untested"
+            _box(axes, place, line, names[token], COLOR["accepted" if fate == "kept" else "draft"], fate)
+        added = "residual" if accepted < len(proposed) else "target"
+        _box(axes, len(proposed) + 0.6, line, names[emitted[-1]], COLOR[added], "kept")
     k = max(len(proposed) for proposed, _ in trace)
     axes.set(
         xlim=(-0.6, k + 1.3), ylim=(len(trace) - 0.4, -0.6), yticks=range(len(trace)), ylabel="target pass"
     )
     axes.set_yticklabels(range(1, len(trace) + 1))
-    axes.set_xticks([*range(k), k + 0.6], [*(f"draft {i + 1}" for i in range(k)), "target's own"])
+    axes.set_xticks([*range(k), k + 0.6], [*(f"draft {i + 1}" for i in range(k)), "added"])
     axes.grid(visible=False)
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
     return axes
 
 
-def _box(axes, x, y, text, color, struck):
+def _box(axes, x, y, text, color, fate):
+    kept = fate == "kept"
     box = {
         "boxstyle": "round,pad=0.35",
-        "facecolor": "none" if struck else color,
+        "facecolor": color if kept else "none",
         "edgecolor": color,
         "lw": 1.6,
     }
+    ink = "white" if kept else "#222222"
+    alpha = 0.4 if fate == "untested" else 1
     axes.text(
-        x, y, text, ha="center", va="center", color="#222222" if struck else "white", bbox=box, weight="bold"
+        x,
+        y,
+        text,
+        ha="center",
+        va="center",
+        color=ink,
+        bbox=box | {"alpha": alpha},
+        alpha=alpha,
+        weight="bold",
     )
-    if struck:
+    if fate == "rejected":
         axes.plot([x - 0.22, x + 0.22], [y + 0.18, y - 0.18], color=color, lw=2.0)
+
+
+def draw_paths(boxes, axes=None):
+    """Paths of a program with two uniforms: boxes that tile the unit square, each with its outcome.
+
+    Parameters
+    ----------
+    boxes : list of ((low, high), (low, high), str, str)
+        The intervals of the two uniforms, the text to write, and a key of `COLOR`.
+    axes : Axes, optional
+
+    Returns
+    -------
+    Axes
+    """
+    axes = axes or plt.figure(figsize=(6.0, 3.6)).gca()
+    for (left, right), (bottom, top), text, meaning in boxes:
+        left, right, bottom, top = map(float, (left, right, bottom, top))
+        corners = [left, right, right, left], [bottom, bottom, top, top]
+        axes.fill(*corners, color=COLOR[meaning], alpha=0.8, ec="white", lw=2)
+        middle = (left + right) / 2, (bottom + top) / 2
+        axes.text(*middle, text, ha="center", va="center", color="white", weight="bold")
+    axes.set(xlim=(0, 1), ylim=(0, 1))
+    axes.grid(visible=False)
+    return axes
 
 
 def draw_spread(sizes, distances, axes=None):
@@ -200,7 +237,7 @@ def draw_spread(sizes, distances, axes=None):
     Axes
     """
     axes = axes or plt.figure().gca()
-    floor = 2.0**-56
+    floor = min(d for d in [*distances, 2.0**-56] if d > 0) / 2
     axes.scatter(
         sizes, np.maximum(distances, floor), s=7, color=COLOR["target"], alpha=0.35, lw=0, rasterized=True
     )

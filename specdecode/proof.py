@@ -1,4 +1,4 @@
-"""The package's own certificates: the one-token identity, in every arithmetic.
+"""The package's own certificates: the one-token identity in every arithmetic, and the generator's law.
 
 `induced_from_dists` writes down what one drafted token becomes, with the functions of
 `specdecode.rule` and nothing else, so whatever is proved of it is proved of the rule that runs
@@ -13,15 +13,23 @@ from fractions import Fraction
 import numpy as np
 
 from specdecode.checks import as_count
-from specdecode.rule import acceptance, total_variation
+from specdecode.exact import ancestral_law, law
+from specdecode.rule import acceptance, excess, overlap, total_variation
+from specdecode.speculative import generate_speculative
 from specdecode.verifiers import replacement
+from specdecode.worlds import World, generator_worlds
 
 __all__ = [
+    "Enumeration",
     "Identity",
+    "deviation",
     "generic_rows",
     "induced_from_dists",
     "random_pairs",
+    "round_law",
     "symbolic_rows",
+    "text_law",
+    "verify_generator",
     "verify_identity",
 ]
 
@@ -58,6 +66,81 @@ def induced_from_dists(p, q):
     accepted = q * acceptance(p, q)
     rejected = (q - accepted).sum()
     return accepted + rejected * replacement(p, q)
+
+
+def text_law(rows, last, n_tokens):
+    """Law of n tokens of plain sampling from a Markov table, in any arithmetic.
+
+    Parameters
+    ----------
+    rows : array_like, shape (V, V)
+        Floats, Fractions, or symbols.
+    last : int
+        The token before.
+    n_tokens : int
+        n_tokens ≥ 0.
+
+    Returns
+    -------
+    dict
+        Tuple of n tokens -> probability; every tuple, impossible ones included.
+
+    Examples
+    --------
+    >>> text_law([[0.5, 0.5], [1.0, 0.0]], last=1, n_tokens=1)
+    {(0,): 1.0, (1,): 0.0}
+    """
+    law_of_text = {(): 1}
+    for _ in range(n_tokens):
+        law_of_text = {
+            (*text, token): mass * rows[text[-1] if text else last][token]
+            for text, mass in law_of_text.items()
+            for token in range(len(rows))
+        }
+    return law_of_text
+
+
+def round_law(target_rows, draft_rows, last, k):
+    """Law of a round with k drafted tokens, completed by the target to k + 1, for two Markov tables.
+
+    Written as the induction that proves it: the first drafted token is kept, and a shorter round follows
+    it, or it is replaced, and the target goes on.
+
+    Parameters
+    ----------
+    target_rows, draft_rows : array_like, shape (V, V)
+        Floats, Fractions, or symbols.
+    last : int
+        The token before the round.
+    k : int
+        Draft length, k ≥ 0.
+
+    Returns
+    -------
+    dict
+        Tuple of k + 1 tokens -> probability.
+
+    Guarantee
+    ---------
+    Equal to text_law(target_rows, last, k + 1) (thm-round in chapter 4).
+
+    Examples
+    --------
+    >>> from fractions import Fraction as F
+    >>> p, q = [[F(1, 3), F(2, 3)]] * 2, [[F(2, 3), F(1, 3)]] * 2
+    >>> round_law(p, q, last=0, k=2) == text_law(p, last=0, n_tokens=3)
+    True
+    """
+    if k == 0:
+        return text_law(target_rows, last, 1)
+    kept = overlap(target_rows[last], draft_rows[last])
+    replaced = excess(target_rows[last], draft_rows[last])  # rejection mass · residual
+    return {
+        (token, *rest): kept[token] * after_kept[rest] + replaced[token] * mass
+        for token in range(len(target_rows))
+        for after_kept in [round_law(target_rows, draft_rows, token, k - 1)]
+        for rest, mass in text_law(target_rows, token, k).items()
+    }
 
 
 def symbolic_rows(vocab_size):
@@ -140,7 +223,7 @@ def _sympy():
 
 
 def random_pairs(n, seed, largest=64) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Pairs of rows that between them have everything that goes wrong.
+    """Pairs of rows of six kinds, those on which a formula is likeliest to fail.
 
     Parameters
     ----------
@@ -269,17 +352,33 @@ def verify_identity(pairs, seed, *, tolerance=1e-12, induced=induced_from_dists,
     """
     pairs = as_count(pairs, "pairs", least=1)
     tried = list(random_pairs(pairs, seed))
-    distances = [_distance(p, induced(p, q)) for p, q in track(tried)]
+    distances = [deviation(p, induced(p, q)) for p, q in track(tried)]
     worst = int(np.argmax(distances))  # the first NaN, if there is one
     rational = [
         (_rational(p), _rational(q)) for p, q in random_pairs(max(1, pairs // 10), seed + 1, largest=6)
     ]
-    failures = sum(not np.array_equal(induced(p, q), p) for p, q in rational)
+    failures = sum(np.asarray(induced(p, q)).tolist() != p.tolist() for p, q in rational)
     return Identity(pairs, distances[worst], tried[worst], tolerance, len(rational), failures)
 
 
-def _distance(p, row):
-    # Both directions: a row that sums to more than 1 has no shortfall against p, only an excess.
+def deviation(p, row):
+    """How far an induced row is from p, the larger of Σ (p − row)⁺ and Σ (row − p)⁺.
+
+    Parameters
+    ----------
+    p, row : array_like, shape (V,)
+        `row` need not sum to 1: rounding, or a wrong rule, may see to that. So both directions count.
+
+    Returns
+    -------
+    float
+        0 if and only if the two are equal; NaN if an entry is.
+
+    Examples
+    --------
+    >>> deviation([0.5, 0.5], [0.5, 0.75])
+    0.25
+    """
     return float(max(total_variation(p, row), total_variation(row, p)))
 
 
@@ -287,3 +386,48 @@ def _rational(row):
     """A nearby row of Fractions with a small common denominator; zeros stay zeros."""
     weights = [Fraction(int(np.ceil(60 * entry))) for entry in row.tolist()]
     return np.array(weights, dtype=object) / sum(weights)
+
+
+@dataclass(frozen=True)
+class Enumeration:
+    """The law of the running generator on one world, and whether it is literally the target's."""
+
+    world: World
+    paths: int
+    equal: bool
+
+
+def verify_generator(*, generate=generate_speculative, worlds=None, track=iter) -> list[Enumeration]:
+    """Enumerate a generator in Fractions on a battery of worlds, and compare with plain sampling.
+
+    Parameters
+    ----------
+    generate : callable
+        As `generate_speculative`, which is what is verified unless another is put to the test. It must
+        compute in the arithmetic of its rows; `certify_generator` takes any.
+    worlds : list of World, optional
+        `generator_worlds()` if left out.
+    track : callable
+        Wraps the list of worlds, for a progress display.
+
+    Returns
+    -------
+    list of Enumeration
+        One a world. Equality is `==` between laws of Fractions.
+
+    Examples
+    --------
+    >>> all(found.equal for found in verify_generator(worlds=generator_worlds()[:8]))
+    True
+    """
+    found = []
+    for world in track(generator_worlds() if worlds is None else worlds):
+
+        def program(rng, world=world):
+            arguments = world.target, world.draft, world.prefix, world.n_tokens, world.k
+            return tuple(generate(*arguments, rng, stop=world.stop).tokens)
+
+        exact = law(program)
+        reference = ancestral_law(world.target, world.prefix, world.n_tokens, stop=world.stop)
+        found.append(Enumeration(world, exact.paths, exact == reference))
+    return found

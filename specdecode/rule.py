@@ -36,7 +36,7 @@ def overlap(p, q):
 
     References
     ----------
-    Leviathan et al. (2023), Definition 3.2.
+    Leviathan et al. (2023), Lemma 3.3.
 
     Examples
     --------
@@ -171,7 +171,7 @@ def total_variation(p, q):
 
     References
     ----------
-    Leviathan et al. (2023), Corollary 3.6; Levin and Peres (2017), section 4.1.
+    Leviathan et al. (2023), Definition 3.2 and Theorem 3.5; Levin and Peres (2017), section 4.1.
 
     Examples
     --------

@@ -36,10 +36,6 @@ def draw(row, u):
     The token `Generator.choice(V, p=row)` gives for the same uniform. The cumulative sum is divided
     by its own last entry, so rounding can neither run past the end nor wake a token of probability 0.
 
-    References
-    ----------
-    Devroye (1986), section III.2 (inversion by sequential search).
-
     Examples
     --------
     >>> [draw([0.25, 0.0, 0.75], u) for u in (0.0, 0.25, 1 - 2**-53)]

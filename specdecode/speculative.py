@@ -2,7 +2,7 @@
 
 One round drafts k tokens, reads k + 1 target rows in one pass, and lets a verifier decide what is
 emitted. Rounds repeat until the text is long enough or a stop token appears (Leviathan et al. 2023,
-Algorithm 1; thm-one-token in chapter 2 is why the text keeps the target's law).
+Algorithm 1; thm-sequence in chapter 4 is why the text keeps the target's law).
 """
 
 from collections.abc import Iterator
@@ -17,7 +17,15 @@ from specdecode.drafts import as_draft
 from specdecode.models import next_rows
 from specdecode.sampling import draw
 
-__all__ = ["Round", "Trace", "generate_speculative", "generate_target_only", "stream_speculative"]
+__all__ = [
+    "Round",
+    "Trace",
+    "cut",
+    "generate_speculative",
+    "generate_target_only",
+    "play_round",
+    "stream_speculative",
+]
 
 
 @dataclass(frozen=True)
@@ -137,7 +145,7 @@ def _ratio(part, whole):
 def generate_speculative(
     target, draft, prefix, n_tokens, k, rng, *, verifier=verifiers.token, stop=None
 ) -> Trace:
-    """Generate text that has the target's law, with fewer target passes than tokens.
+    """Generate text that has the target's law, with at most as many target passes as tokens.
 
     Parameters
     ----------
@@ -172,7 +180,7 @@ def generate_speculative(
     Guarantee
     ---------
     With `verifiers.token`, the law of the tokens and their number is that of `generate_target_only`
-    (thm-one-token in chapter 2). The last round drafts k tokens like any other; the surplus is cut.
+    (thm-sequence in chapter 4). The last round drafts k tokens like any other; the surplus is cut.
 
     References
     ----------
@@ -221,17 +229,51 @@ def stream_speculative(
     text = as_tokens(prefix, "prefix", target.vocab_size)
     end = len(text) + n_tokens
     while len(text) < end:
-        round_, emitted = _round(target, draft, text, k, rng, verifier)
-        kept = _cut(emitted, end - len(text), stop)
+        round_, emitted = play_round(target, draft, text, k, rng, verifier)
+        kept = cut(emitted, end - len(text), stop)
         text.extend(kept)
         yield round_, kept
         if kept[-1] in stop:
             return
 
 
-def _round(target, draft, text, k, rng, verifier):
-    """One round: propose, verify, emit."""
-    vocab_size = target.vocab_size
+def play_round(target, draft, text, k, rng, verifier=verifiers.token) -> tuple[Round, list[int]]:
+    """One round: propose, verify, emit.
+
+    Parameters
+    ----------
+    target : Model
+    draft : Model or Draft
+    text : list of int
+        Everything before the round; not written to.
+    k : int
+        Draft length, k ≥ 1.
+    rng : numpy.random.Generator, or anything with random()
+    verifier : callable
+
+    Returns
+    -------
+    Round, list of int
+        The counts, and the tokens emitted before any cut.
+
+    Raises
+    ------
+    ValueError
+        As `generate_speculative`.
+
+    Guarantee
+    ---------
+    With `verifiers.token` the emitted tokens, continued by the target, have the target's law
+    (thm-round in chapter 4).
+
+    Examples
+    --------
+    >>> from specdecode import random_markov
+    >>> target = random_markov(8, seed=1)
+    >>> play_round(target, target, [0], 3, np.random.default_rng(0))
+    (Round(proposed=3, accepted=3, emitted=4), [1, 3, 0, 1])
+    """
+    draft, vocab_size = as_draft(draft), target.vocab_size
     drafted, draft_dists = draft.propose(text, k, rng)
     if len(drafted) > k:
         raise ValueError(f"draft proposed {len(drafted)} tokens; want at most k = {k}")
@@ -258,8 +300,14 @@ def _same_arithmetic(draft_dists, target_dists):
     return (rows if rows.dtype == object else exactly(rows) for rows in (draft_dists, target_dists))
 
 
-def _cut(emitted, room, stop):
-    """What of a round's tokens stays: up to the room left, and up to the first stop token."""
+def cut(emitted, room, stop):
+    """What of a round's tokens stays: up to the room left, and up to the first stop token.
+
+    Examples
+    --------
+    >>> cut([3, 1, 2], room=5, stop={1}), cut([3, 1, 2], room=1, stop=set())
+    ([3, 1], [3])
+    """
     kept = emitted[:room]
     for i, token in enumerate(kept):
         if token in stop:

@@ -50,7 +50,7 @@ def token(draft_tokens, draft_dists, target_dists, rng):
     Guarantee
     ---------
     If each drafted token was drawn from its row, the emitted tokens, continued by the target, have the
-    target's law (thm-one-token in chapter 2, position by position). When a coin rejects though no
+    target's law (thm-round in chapter 4). When a coin rejects though no
     entry of p exceeds q, rounding alone rejected, and the replacement is drawn from p.
 
     References

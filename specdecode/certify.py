@@ -1,0 +1,855 @@
+"""Does this sampler emit exactly p? The question, asked of anyone's code.
+
+`certify` takes a verifier and `certify_generator` a whole generator, unmodified. On each world of a
+battery (`specdecode.worlds`) the exact law of what comes out is enumerated (`specdecode.exact`) and
+compared with plain sampling from the target. Only this joint law decides: not the acceptance rate, not
+the first token. What cannot be enumerated is sampled, and the certificate says so, and why.
+"""
+
+import inspect
+from collections import Counter
+from dataclasses import asdict, dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+from scipy import optimize, stats
+
+from specdecode.checks import as_tokens
+from specdecode.drafts import as_draft
+from specdecode.exact import LazyGenerator, against, ancestral_law, law
+from specdecode.models import MappedModel, MarkovModel, next_rows
+from specdecode.paths import Inexact, NotReproducible, TooLarge
+from specdecode.rule import overlap
+from specdecode.sampling import draw
+from specdecode.worlds import World, extreme_worlds, generator_worlds, verifier_worlds
+
+__all__ = ["Certificate", "Check", "Fault", "Witness", "certify", "certify_generator", "g_test", "resolution"]
+
+_MAX_PATHS = 50_000
+_REPEATS = 5  # enumerations that must agree before a sampler is called not exact
+_EXTREMES = (0.0, 1 - 2.0**-53)  # the least and the greatest uniform a generator of 53 bits gives
+_MERGE = 50  # expected count of a bin; with fewer the G-test raises false alarms
+
+
+@dataclass(frozen=True)
+class Fault:
+    """An outcome that is no text: the sampler raised, or returned what is not token ids."""
+
+    what: str
+
+    def __str__(self):
+        return self.what
+
+
+@dataclass(frozen=True)
+class Check:
+    """One world and what was found there.
+
+    Attributes
+    ----------
+    world : str
+    k : int
+    n_tokens : int
+        Tokens whose joint law was compared.
+    paths : int or None
+        Paths enumerated; None if sampled.
+    draws : int or None
+        Texts sampled; None if enumerated.
+    total_variation : Fraction or None
+        Distance from the target's law; None if sampled.
+    p_value : float or None
+        Of the G-test; None if enumerated.
+    passed : bool
+    """
+
+    world: str
+    k: int
+    n_tokens: int
+    paths: int | None
+    draws: int | None
+    total_variation: Fraction | None
+    p_value: float | None
+    passed: bool
+
+
+@dataclass(frozen=True)
+class Witness:
+    """The smallest case found in which a sampler is wrong.
+
+    Attributes
+    ----------
+    world : World
+        Rational rows, draft and k.
+    outcome : tuple of int, or Fault
+        What comes out with the wrong probability.
+    probability, expected : Fraction or float
+        What its probability is, and should be; floats if it was estimated from a sample.
+    how : str
+        How it was found: "enumerated", "sampled", or with which extreme coin.
+    hints : tuple of str
+        What may help to find the mistake; a hint alone refutes nothing.
+    snippet : str
+        Code to paste and run that shows the same.
+    """
+
+    world: World
+    outcome: object
+    probability: Fraction | float
+    expected: Fraction | float
+    how: str
+    hints: tuple[str, ...]
+    snippet: str
+
+    def __str__(self):
+        world = self.world
+        where = f"{world.name}, k = {world.k}, after {world.prefix}"
+        if world.stop is not None:
+            where += f", stop token {world.stop}"
+        lines = [
+            f"world      {where}",
+            *_shown("target", world.target),
+            *_shown("draft", world.draft),
+            f"outcome    {self.outcome}",
+            f"found      {self.how}",
+        ]
+        if self.how in ("enumerated", "sampled"):
+            lines.insert(-1, f"has        {_number(self.probability)}, should have {_number(self.expected)}")
+        lines += [f"hint       {hint}" for hint in self.hints]
+        return "\n".join(lines)
+
+
+def _shown(role, model):
+    rows = getattr(getattr(model, "model", model), "rows", None)
+    kind = type(model).__name__
+    if rows is None:
+        return [f"{role:<10} {model!r}"]
+    texts = ["  ".join(_number(entry) for entry in row) for row in rows]
+    return [f"{role:<10} {kind}", *(f"           after {s}: {text}" for s, text in enumerate(texts))]
+
+
+def _number(value):
+    """A probability for reading: as a fraction if a simple one is within rounding, else as a decimal."""
+    simple = Fraction(value).limit_denominator(10_000)
+    return str(simple) if abs(simple - Fraction(value)) < 1e-12 else f"{float(value):.6g}"
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """The answer to "does this sampler emit exactly p?", with its evidence.
+
+    Attributes
+    ----------
+    subject : str
+        Name of the function.
+    verdict : str
+        "exact", "not exact", or "no difference found".
+    method : str
+        "enumerated" or "sampled".
+    tolerance : float
+        What the distance must not exceed, in an enumeration.
+    checks : tuple of Check
+    total_variation : Fraction or float or None
+        The largest distance found; None when only sampled and nothing was found.
+    resolution : float or None
+        When sampled: the smallest distance that would have been seen with probability 0.99, between
+        outcomes common enough to be told apart. None when enumerated.
+    alpha : float
+        When sampled: the probability of calling a right sampler wrong.
+    reason : str or None
+        Why it was sampled.
+    witness : Witness or None
+    notes : tuple of str
+    """
+
+    subject: str
+    verdict: str
+    method: str
+    tolerance: float
+    checks: tuple[Check, ...]
+    total_variation: Fraction | float | None
+    resolution: float | None
+    alpha: float
+    reason: str | None
+    witness: Witness | None
+    notes: tuple[str, ...]
+
+    def require_exact(self):
+        """Return the certificate if its verdict is "exact"; raise AssertionError with the evidence if not."""
+        if self.verdict != "exact":
+            raise AssertionError(str(self))
+        return self
+
+    def __str__(self):
+        lines = [f"{self.subject}: {self.verdict}"]
+        if self.verdict == "exact":
+            paths = sum(check.paths for check in self.checks)
+            lines.append(
+                f"  enumerated: {len(self.checks)} worlds, {paths} paths; largest total variation "
+                f"{float(self.total_variation):.1e}, allowed {self.tolerance:g}"
+            )
+        elif self.witness is not None:
+            size = (
+                "" if self.total_variation is None else f"; total variation {_number(self.total_variation)}"
+            )
+            lines.append(f"  {self.method}{size}")
+            lines += [f"  {line}" for line in str(self.witness).split("\n")]
+        if self.reason:
+            lines.append(f"  sampled, because {self.reason}")
+        if self.resolution is not None:
+            draws = sum(check.draws for check in self.checks)
+            lines.append(
+                f"  {draws} texts, alpha {self.alpha:g}; a total variation of {self.resolution:.2g} "
+                f"would have been seen with probability 0.99, a smaller one perhaps not"
+            )
+        lines += [f"  note: {note}" for note in self.notes]
+        return "\n".join(lines)
+
+    def to_dict(self):
+        """The certificate as plain data for JSON; its keys are on the book's page of commands."""
+        witness = self.witness and {
+            "world": self.witness.world.name,
+            "k": self.witness.world.k,
+            "target": repr(self.witness.world.target),
+            "draft": repr(self.witness.world.draft),
+            "prefix": list(self.witness.world.prefix),
+            "outcome": str(self.witness.outcome),
+            "probability": _number(self.witness.probability),
+            "expected": _number(self.witness.expected),
+            "how": self.witness.how,
+            "hints": list(self.witness.hints),
+            "snippet": self.witness.snippet,
+        }
+        checks = [
+            asdict(check)
+            | {"total_variation": None if check.total_variation is None else float(check.total_variation)}
+            for check in self.checks
+        ]
+        return {
+            "subject": self.subject,
+            "verdict": self.verdict,
+            "method": self.method,
+            "tolerance": self.tolerance,
+            "alpha": self.alpha,
+            "total_variation": None if self.total_variation is None else float(self.total_variation),
+            "resolution": self.resolution,
+            "reason": self.reason,
+            "worlds": checks,
+            "witness": witness,
+            "notes": list(self.notes),
+        }
+
+
+def certify(
+    verifier, *, worlds=None, tolerance=1e-12, draws=40_000, alpha=1e-6, seed=0, track=iter
+) -> Certificate:
+    """Is a verifier exact? Its rounds, completed by the target, must have the target's joint law.
+
+    Parameters
+    ----------
+    verifier : callable
+        verifier(draft_tokens, draft_dists, target_dists, rng) -> token ids. It is handed writable int64
+        (k,) and float64 (k, V) and (k + 1, V) arrays, and a `numpy.random.Generator`.
+    worlds : list of World, optional
+        What to judge it on; `verifier_worlds()` if left out.
+    tolerance : float
+        Largest distance put down to rounding: 1e-12, or 1e-6 for code that computes in float32.
+    draws : int
+        Texts a world, when it has to be sampled.
+    alpha : float
+        Probability of calling a right sampler wrong, when it has to be sampled.
+    seed : int
+        Of the sampling.
+    track : callable
+        Wraps the list of worlds, for a progress display.
+
+    Returns
+    -------
+    Certificate
+
+    Raises
+    ------
+    ValueError
+        If `verifier` is not callable with four arguments.
+
+    Guarantee
+    ---------
+    "exact": on every world the enumerated law is within the tolerance of the target's (thm-law in
+    chapter 4); it says nothing about other worlds. "not exact": proved by its witness if enumerated, wrong
+    with probability at most alpha if sampled. Whatever happens with a total probability below the
+    tolerance is a note.
+
+    Examples
+    --------
+    >>> from specdecode import verifiers
+    >>> certify(verifiers.token).verdict
+    'exact'
+    >>> certify(verifiers.greedy).verdict
+    'not exact'
+    """
+    _takes(verifier, 4, "verifier(draft_tokens, draft_dists, target_dists, rng)")
+    worlds = verifier_worlds() if worlds is None else worlds
+    trial = _Verifier(verifier)
+    found = _judge(trial, worlds, tolerance, draws, alpha, seed, track)
+    if found.verdict == "exact":
+        found = _with_extremes(found, trial)
+        found = replace(found, notes=(*found.notes, *_further_notes(trial, worlds)))
+    return found
+
+
+def certify_generator(
+    generate, *, worlds=None, tolerance=1e-12, draws=20_000, alpha=1e-6, seed=0, track=iter
+) -> Certificate:
+    """Is a whole generator exact? Its texts must have the law of plain sampling, length and stop included.
+
+    Parameters
+    ----------
+    generate : callable
+        generate(target, draft, prefix, n_tokens, k, rng[, stop=]) -> the new token ids, or anything with
+        them as `.tokens`. Target and draft are models with float64 rows; some drafts have `propose`.
+    worlds, tolerance, draws, alpha, seed, track
+        As for `certify`; `generator_worlds()` if worlds are left out.
+
+    Returns
+    -------
+    Certificate
+        With the note "stop tokens not tested" if `generate` takes no `stop`.
+
+    Raises
+    ------
+    ValueError
+        If `generate` is not callable with six arguments.
+
+    Guarantee
+    ---------
+    As `certify`.
+
+    Examples
+    --------
+    >>> from specdecode import generate_speculative
+    >>> from specdecode.worlds import generator_worlds
+    >>> certify_generator(generate_speculative, worlds=generator_worlds()[:8]).verdict
+    'exact'
+    """
+    _takes(generate, 6, "generate(target, draft, prefix, n_tokens, k, rng)")
+    worlds = generator_worlds() if worlds is None else worlds
+    trial, notes = _Generator(generate), []
+    if not _has_stop(generate):
+        worlds = [world for world in worlds if world.stop is None]
+        notes.append("stop tokens not tested: it takes no `stop`")
+    if any(world.looks_up for world in worlds) and not _takes_look_ups(trial, worlds):
+        worlds = [world for world in worlds if not world.looks_up]
+        notes.append("drafts with `propose` not tested: it raises when handed one")
+    found = _judge(trial, worlds, tolerance, draws, alpha, seed, track)
+    if found.verdict == "exact":
+        found = _with_extremes(found, trial)
+    return replace(found, notes=(*found.notes, *notes))
+
+
+# What is put to the test: a program for each world, and the law it should have.
+
+
+class _Verifier:
+    """A verifier on a world: draft, verify, complete to k + 1 tokens."""
+
+    def __init__(self, function, arithmetic=float):
+        self.function, self.arithmetic, self.written, self.hints = function, arithmetic, False, set()
+
+    def reference(self, world):
+        return ancestral_law(world.target, world.prefix, world.k + 1)
+
+    def length(self, world):
+        return world.k + 1
+
+    def program(self, world):
+        draft, vocab_size = as_draft(world.draft), world.target.vocab_size
+
+        def run(rng):
+            drafted, q = draft.propose(world.prefix, world.k, rng)
+            p = next_rows(world.target, [*world.prefix, *drafted], len(drafted) + 1)
+            emitted = self.emitted(drafted, q, p, rng, vocab_size)
+            if isinstance(emitted, Fault):
+                return emitted
+            while len(emitted) <= world.k:
+                row = next_rows(world.target, [*world.prefix, *emitted], 1)[0]
+                emitted.append(draw(row, rng.random()))
+            return tuple(emitted)
+
+        return run
+
+    def emitted(self, drafted, q, p, rng, vocab_size):
+        """What the function returns for one round, or the fault it committed."""
+        given = np.array(drafted, dtype=np.int64), q.astype(self.arithmetic), p.astype(self.arithmetic)
+        kept = [array.copy() for array in given]
+        tokens = _called(lambda: self.function(*given, rng), vocab_size)
+        self.written |= any(not np.array_equal(a, b) for a, b in zip(given, kept))
+        if not isinstance(tokens, Fault):
+            if not 1 <= len(tokens) <= len(drafted) + 1:
+                return Fault(f"returned {len(tokens)} tokens for {len(drafted)} drafted")
+            last = len(tokens) - 1
+            if any(p[i][token] == 0 for i, token in enumerate(tokens) if tokens[:i] == drafted[:i]):
+                self.hints.add("a token came out that the target forbids (p = 0)")
+            if last < len(drafted) and tokens[:last] == drafted[:last] and tokens[last] == drafted[last]:
+                self.hints.add("a rejected token was replaced by itself")
+        return tokens
+
+    def snippet(self, world, outcome):
+        return _snippet(self.function, "certify", world, outcome)
+
+
+class _Generator:
+    """A generator on a world: the whole text."""
+
+    def __init__(self, function):
+        self.function, self.written, self.hints = function, False, set()
+
+    def reference(self, world):
+        return ancestral_law(world.target, world.prefix, world.n_tokens, stop=world.stop)
+
+    def length(self, world):
+        return world.n_tokens
+
+    def program(self, world):
+        target = _in_floats(world.target)
+        draft = world.draft if world.looks_up else _in_floats(world.draft)
+        extra = {} if world.stop is None else {"stop": world.stop}
+
+        def run(rng):
+            prefix = list(world.prefix)
+            tokens = _called(
+                lambda: self.function(target, draft, prefix, world.n_tokens, world.k, rng, **extra),
+                target.vocab_size,
+            )
+            self.written |= prefix != list(world.prefix)
+            if isinstance(tokens, Fault):
+                return tokens
+            if len(tokens) != world.n_tokens and (world.stop is None or world.stop not in tokens):
+                self.hints.add(f"it returned {len(tokens)} tokens when asked for {world.n_tokens}")
+            return tuple(tokens)
+
+        return run
+
+    def snippet(self, world, outcome):
+        return _snippet(self.function, "certify_generator", world, outcome)
+
+
+def _in_floats(model):
+    if isinstance(model, MarkovModel):
+        return MarkovModel(model.rows.astype(float))
+    return MappedModel(model, lambda row: row.astype(float))
+
+
+def _called(call, vocab_size):
+    """The token ids a call returns, or the fault it committed. What `law` must see is let through."""
+    try:
+        result = call()
+        return as_tokens(getattr(result, "tokens", result), "returned token", vocab_size)
+    except (Inexact, NotReproducible, TooLarge):
+        raise
+    except Exception as error:
+        return Fault(f"raised {type(error).__name__}: {' '.join(str(error).split())[:200]}")
+
+
+def _snippet(function, certify_name, world, outcome):
+    name, module = getattr(function, "__qualname__", "sampler"), getattr(function, "__module__", "my_code")
+    fields = [
+        f"{world.name!r}",
+        repr(world.target),
+        repr(world.draft),
+        f"k={world.k}",
+        f"prefix={world.prefix}",
+    ]
+    if world.n_tokens is not None:
+        fields.append(f"n_tokens={world.n_tokens}")
+    if world.stop is not None:
+        fields.append(f"stop={world.stop}")
+    body = ",\n    ".join(fields)
+    return (
+        "from fractions import Fraction\n\n"
+        f"from specdecode.certify import {certify_name}\n"
+        "from specdecode.drafts import ArgmaxDraft, NGramDraft\n"
+        "from specdecode.models import MarkovModel, RepetitionPenalty\n"
+        "from specdecode.worlds import World\n\n"
+        f"from {module} import {name}\n\n"
+        f"world = World(\n    {body},\n)\n"
+        f"print({certify_name}({name}, worlds=[world]))  # about {outcome}\n"
+    )
+
+
+def _takes(function, count, shape):
+    if not callable(function):
+        raise ValueError(f"{function!r} is not callable; want {shape}")
+    try:
+        inspect.signature(function).bind(*range(count))
+    except TypeError as error:
+        raise ValueError(
+            f"{_name(function)} does not take {count} arguments ({error}); want {shape}"
+        ) from None
+    except ValueError:  # some builtins have no signature to look at
+        pass
+
+
+def _has_stop(generate):
+    try:
+        inspect.signature(generate).bind(*range(6), stop=None)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _takes_look_ups(trial, worlds):
+    world = next(world for world in worlds if world.looks_up)
+    return not isinstance(trial.program(world)(np.random.default_rng(0)), Fault)
+
+
+def _name(function):
+    return getattr(function, "__qualname__", type(function).__name__)
+
+
+# The verdict.
+
+
+def _judge(trial, worlds, tolerance, draws, alpha, seed, track):
+    """Enumerate every world; sample them all if one cannot be enumerated."""
+    checks, notes, worst, witness = [], [], Fraction(0), None
+    try:
+        for world in track(worlds):
+            reference = trial.reference(world)
+            comparison = against(_enumerated(trial, world), reference, tolerance)
+            faults = {o: m for o, m in comparison.law_a.items() if o not in reference and m <= tolerance}
+            for outcome, mass in faults.items():
+                notes.append(f"{world.name}, k = {world.k}: {outcome} with probability {float(mass):.1e}")
+            paths, passed = comparison.law_a.paths, bool(comparison.equal)
+            checks.append(
+                Check(
+                    world.name,
+                    world.k,
+                    trial.length(world),
+                    paths,
+                    None,
+                    comparison.total_variation,
+                    None,
+                    passed,
+                )
+            )
+            worst = max(worst, comparison.total_variation)
+            if not passed and witness is None:
+                witness = _confirmed(trial, world, comparison)
+    except (Inexact, NotReproducible, TooLarge) as error:
+        return _sampled(trial, worlds, tolerance, draws, alpha, seed, _why(error))
+    if trial.written:
+        notes.append("it wrote to the arrays or the list it was given")
+    verdict = "exact" if witness is None else "not exact"
+    return Certificate(
+        _name(trial.function),
+        verdict,
+        "enumerated",
+        tolerance,
+        tuple(checks),
+        worst,
+        None,
+        alpha,
+        None,
+        witness,
+        tuple(notes),
+    )
+
+
+def _enumerated(trial, world):
+    return law(trial.program(world), max_paths=_MAX_PATHS)
+
+
+def _confirmed(trial, world, comparison):
+    """The witness of a failed world, once repeated enumeration has given the same law every time."""
+    for _ in range(_REPEATS):
+        if _enumerated(trial, world) != comparison.law_a:
+            raise NotReproducible("enumerated again, it had another law")
+    outcome, probability, expected = comparison.worst
+    wrong = [o for o in comparison.law_a if o not in comparison.law_b]
+    if wrong:  # an outcome that must not happen at all says more than one that happens too often
+        outcome = max(wrong, key=comparison.law_a.get)
+        probability, expected = comparison.law_a[outcome], Fraction(0)
+    hints = sorted(trial.hints)
+    if isinstance(trial, _Verifier):
+        hints += _acceptance_hint(trial, world)
+    if all(not decisions for decisions in _draws_used(trial, world)):
+        hints.append("it never drew a random number")
+    return Witness(
+        world, outcome, probability, expected, "enumerated", tuple(hints), trial.snippet(world, outcome)
+    )
+
+
+def _draws_used(trial, world):
+    """Whether the function itself drew, on a few runs: the uniforms it took beyond those of the program."""
+    if not isinstance(trial, _Verifier):
+        return [True]
+    used = []
+
+    def counting(draft_tokens, draft_dists, target_dists, rng):
+        before = rng.asked
+        try:
+            return trial.function(draft_tokens, draft_dists, target_dists, rng)
+        finally:
+            used.append(rng.asked - before)
+
+    for seed in range(20):
+        _Verifier(counting).program(world)(_Counting(seed))
+    return used
+
+
+class _Counting(np.random.Generator):
+    """A real generator that counts the calls of random()."""
+
+    def __init__(self, seed):
+        super().__init__(np.random.PCG64(seed))
+        self.asked = 0
+
+    def random(self, *args, **kwargs):
+        self.asked += 1
+        return super().random(*args, **kwargs)
+
+
+def _acceptance_hint(trial, world):
+    """Whether the first drafted token is kept as often as Σ min(p, q)."""
+    if world.looks_up:
+        return []
+    p, q = (next_rows(model, world.prefix, 1)[0] for model in (world.target, world.draft))
+    draft, vocab_size = as_draft(world.draft), world.target.vocab_size
+
+    def kept(rng):
+        drafted, rows = draft.propose(world.prefix, world.k, rng)
+        target_rows = next_rows(world.target, [*world.prefix, *drafted], world.k + 1)
+        emitted = trial.emitted(drafted, rows, target_rows, rng, vocab_size)
+        return not isinstance(emitted, Fault) and len(emitted) > 1
+
+    found, right = law(kept).get(True, Fraction(0)), overlap(p, q).sum()
+    if abs(found - right) < 1e-12:
+        return []
+    return [f"it accepts the first token with {_number(found)}, where Σ min(p, q) is {_number(right)}"]
+
+
+def _why(error):
+    if isinstance(error, NotReproducible):
+        return f"it has randomness or state of its own ({error})"
+    if isinstance(error, TooLarge):
+        return f"it has too many paths to follow ({error})"
+    return f"it does to a uniform what cannot be followed exactly ({error})"
+
+
+# Coins at the ends of [0, 1): ties have probability zero, and are still met by a generator of 53 bits.
+
+
+class _Constant:
+    """A path whose every uniform is the same number."""
+
+    def __init__(self, u):
+        self.u = u
+
+    def uniform(self):
+        return self.u
+
+    def refuse(self, why):
+        raise Inexact(why)
+
+
+def _with_extremes(found, trial):
+    for world in extreme_worlds():
+        if isinstance(trial, _Generator):
+            world = replace(world, n_tokens=world.k + 1)
+        for u in _EXTREMES:
+            for outcome in _outcomes(trial, world, u):
+                if isinstance(outcome, Fault) or not _possible(world, outcome):
+                    how = f"with every coin exactly {u!r}: {outcome}, which has p = 0 or is no text"
+                    snippet = trial.snippet(world, outcome)
+                    witness = Witness(
+                        world, outcome, Fraction(0), Fraction(0), how, tuple(sorted(trial.hints)), snippet
+                    )
+                    return replace(found, verdict="not exact", witness=witness)
+    return found
+
+
+def _outcomes(trial, world, u):
+    """Every text the sampler gives when all its coins are u, over all drafted tokens."""
+    if isinstance(trial, _Generator):
+        return [trial.program(world)(LazyGenerator(_Constant(u)))]
+    outcomes, vocab_size = [], world.target.vocab_size
+
+    def extend(drafted, rows):
+        if len(drafted) == world.k:
+            p = next_rows(world.target, [*world.prefix, *drafted], world.k + 1)
+            outcomes.append(
+                trial.emitted(drafted, np.array(rows), p, LazyGenerator(_Constant(u)), vocab_size)
+            )
+            return
+        row = next_rows(world.draft, [*world.prefix, *drafted], 1)[0]
+        for token in np.flatnonzero(row):
+            extend([*drafted, int(token)], [*rows, row])
+
+    extend([], [])
+    return outcomes
+
+
+def _possible(world, tokens):
+    text = list(world.prefix)
+    for token in tokens:
+        if next_rows(world.target, text, 1)[0][token] == 0:
+            return False
+        text.append(token)
+    return True
+
+
+def _further_notes(trial, worlds):
+    """What else is worth knowing of a verifier that is exact."""
+    notes = []
+    row = np.array([[0.25, 0.25, 0.5]])
+    emitted = trial.emitted([], np.empty((0, 3)), row, np.random.default_rng(0), 3)
+    if isinstance(emitted, Fault):
+        notes.append(f"with nothing drafted (k = 0) it {emitted}")
+    rational = _Verifier(trial.function, arithmetic=object)
+    small = [
+        world for world in worlds if world.k == 1 and next_rows(world.target, world.prefix, 1).dtype == object
+    ]
+    try:
+        equal = all(_enumerated(rational, world) == rational.reference(world) for world in small)
+    except (Inexact, NotReproducible, TooLarge):
+        equal = False
+    if small and equal:
+        notes.append("on rows of Fractions the laws are equal, not only close")
+    return notes
+
+
+# Sampling, when enumeration is not possible.
+
+
+def _sampled(trial, worlds, tolerance, draws, alpha, seed, reason):
+    chosen = _few(worlds)
+    rng = np.random.default_rng(seed)
+    checks, notes, smallest, witness, size = [], [], 0.0, None, None
+    for world in chosen:
+        program, reference = trial.program(world), trial.reference(world)
+        counts = Counter(program(rng) for _ in range(draws))
+        p_value, degrees = g_test(counts, reference)
+        passed = p_value >= alpha / len(chosen)
+        checks.append(Check(world.name, world.k, trial.length(world), None, draws, None, p_value, passed))
+        smallest = max(smallest, resolution(draws, degrees, alpha / len(chosen)))
+        if not passed and witness is None:
+            shares = {outcome: count / draws for outcome, count in counts.items()}
+            outcomes = {*shares, *reference}
+            outcome = max(outcomes, key=lambda o: abs(shares.get(o, 0) - reference.get(o, 0)))
+            forbidden = [o for o in shares if o not in reference]
+            outcome = max(forbidden, key=shares.get) if forbidden else outcome
+            size = sum(max(share - float(reference.get(o, 0)), 0) for o, share in shares.items())
+            expected = float(reference.get(outcome, 0))
+            witness = Witness(
+                world,
+                outcome,
+                shares.get(outcome, 0.0),
+                expected,
+                "sampled",
+                tuple(sorted(trial.hints)),
+                trial.snippet(world, outcome),
+            )
+    if trial.written:
+        notes.append("it wrote to the arrays or the list it was given")
+    verdict = "no difference found" if witness is None else "not exact"
+    return Certificate(
+        _name(trial.function),
+        verdict,
+        "sampled",
+        tolerance,
+        tuple(checks),
+        size,
+        smallest,
+        alpha,
+        reason,
+        witness,
+        tuple(notes),
+    )
+
+
+def _few(worlds):
+    """Worlds worth sampling: rational, more than one token compared, and at most four of them."""
+    telling = [w for w in worlds if (w.n_tokens or w.k) >= 2 and "ulp" not in w.name] or worlds
+    by_name = {world.name: world for world in reversed(telling)}
+    return list(reversed(by_name.values()))[:4]
+
+
+def g_test(counts, reference) -> tuple[float, int]:
+    """Likelihood-ratio test of observed counts against a law, with rare outcomes merged.
+
+    Parameters
+    ----------
+    counts : mapping
+        Outcome -> how often it was seen.
+    reference : mapping
+        Outcome -> its probability.
+
+    Returns
+    -------
+    (float, int)
+        The p-value, and the degrees of freedom. The p-value is 0 if an impossible outcome was seen.
+
+    Guarantee
+    ---------
+    Bins are merged until each expects 50 counts; below that the chi-square approximation is unsound far
+    out in the tail, where an alpha of 1e-6 lies.
+
+    Examples
+    --------
+    >>> g_test({0: 480, 1: 520}, {0: Fraction(1, 2), 1: Fraction(1, 2)})[0] > 0.1
+    True
+    """
+    if any(outcome not in reference for outcome in counts):
+        return 0.0, 0
+    n = sum(counts.values())
+    bins, observed, expected = [], 0, 0.0
+    for outcome in sorted(reference, key=reference.get):
+        observed, expected = observed + counts.get(outcome, 0), expected + n * float(reference[outcome])
+        if expected >= _MERGE:
+            bins.append((observed, expected))
+            observed, expected = 0, 0.0
+    if expected and bins:
+        bins[-1] = (bins[-1][0] + observed, bins[-1][1] + expected)
+    degrees = max(len(bins) - 1, 0)
+    if degrees == 0:
+        return 1.0, 0
+    statistic = 2 * sum(o * np.log(o / e) for o, e in bins if o)
+    return float(stats.chi2.sf(statistic, degrees)), degrees
+
+
+def resolution(n, degrees, alpha, power=0.99):
+    """Smallest total variation that the G-test sees with the given power.
+
+    Parameters
+    ----------
+    n : int
+        Number of texts.
+    degrees : int
+        Degrees of freedom.
+    alpha : float
+        Level of the test.
+    power : float
+
+    Returns
+    -------
+    float
+        In (0, 1]; for every alternative with this distance between the merged bins.
+
+    Guarantee
+    ---------
+    By Pinsker's inequality a distance d has divergence at least 2 d², so a noncentrality of at least
+    4 n d². The power is that of the noncentral chi-square approximation.
+
+    References
+    ----------
+    Cover and Thomas (2006), lemma 11.6.1.
+
+    Examples
+    --------
+    >>> round(resolution(233_000, 26, alpha=1e-6), 3)
+    0.01
+    """
+    if degrees == 0:
+        return 1.0
+    critical = stats.chi2.isf(alpha, degrees)
+    needed = optimize.brentq(lambda c: stats.ncx2.sf(critical, degrees, c) - power, 1e-6, 1e5)
+    return float(min(1.0, np.sqrt(needed / (4 * n))))
