@@ -13,6 +13,9 @@ speculative  rounds, the generator, and its trace
 clock        time, measured so that it can be quoted
 sweep        the toy world measured over agreements and draft lengths
 exact        the exact law of a program, along the paths of `paths`
+worlds       small targets and drafts, chosen so that faults have nowhere to hide
+certify      does this sampler emit exactly p? asked of anyone's code
+testing      one line in someone else's test suite
 proof        this package's own certificates
 smollm       a real 135M-parameter language model in NumPy
 plots        the figures

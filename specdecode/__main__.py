@@ -4,4 +4,5 @@ import sys
 
 from specdecode.cli import main
 
-sys.exit(main())
+if __name__ == "__main__":  # a child process imports this file too
+    sys.exit(main())

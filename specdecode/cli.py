@@ -1,12 +1,15 @@
-"""The command `spec-decode`: verify the rule, run it, sweep its settings.
+"""The command `spec-decode`: verify the rule, run it, sweep its settings, certify anyone's sampler.
 
 Every command prints a short answer for a person, or with --json one object for a program (its schema
 is on the book's page of commands). Exit status: 0 success, 1 a certificate failed, 2 bad input.
 """
 
 import argparse
+import contextlib
 import json
+import multiprocessing
 import os
+import platform
 import sys
 import time
 
@@ -17,9 +20,11 @@ from rich.table import Table
 from rich.text import Text
 
 from specdecode import __version__
+from specdecode.certify import certify, certify_generator
 from specdecode.checks import as_count
 from specdecode.clock import machine, one_thread
 from specdecode.drafts import NGramDraft, as_draft
+from specdecode.loading import load_function, source_hash
 from specdecode.models import MappedModel
 from specdecode.proof import verify_generator, verify_identity
 from specdecode.sampling import temperature
@@ -49,7 +54,8 @@ def main(argv=None):
         args = _parser().parse_args(argv)
         report, succeeded, show = args.command(args)
         if args.json:
-            print(json.dumps({"specdecode": __version__, **report}, allow_nan=False))
+            versions = {"python": platform.python_version(), "numpy": np.__version__}
+            print(json.dumps({"specdecode": __version__, **versions, **report}, allow_nan=False))
         else:
             show()
         sys.stdout.flush()
@@ -75,7 +81,7 @@ class _Parser(argparse.ArgumentParser):
 
 def _parser():
     parser = _Parser(
-        prog="spec-decode", description="Speculative decoding: verify the rule, run it, sweep its settings."
+        prog="spec-decode", description="Speculative decoding: verify the rule, run it, certify a sampler."
     )
     parser.add_argument("--version", action="version", version=f"spec-decode {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=_Parser)
@@ -114,7 +120,21 @@ def _parser():
     )
     table.add_argument("--save", metavar="FILE", help="save the figure: a name ending in .svg, .png or .pdf")
 
-    for command in (verify, run, table):
+    judge = commands.add_parser(
+        "certify",
+        help="does a sampler of yours emit exactly p?",
+        description="Does a sampler of yours emit exactly p? Certifying a file runs it.",
+    )
+    judge.set_defaults(command=_certify)
+    judge.add_argument("function", metavar="FILE.py:FUNCTION", help="or package.module:function")
+    judge.add_argument("--generator", action="store_true", help="it is a whole generator, not a verifier")
+    judge.add_argument("--require", choices=["enumerated"], help="fail if it could only be sampled")
+    judge.add_argument("--tolerance", type=_number(0), help="allowed distance (default 1e-12; float32: 1e-6)")
+    judge.add_argument("--draws", type=_whole(100), help="texts a world, if it has to be sampled")
+    judge.add_argument("--alpha", type=_number(0, 1), help="false alarms, if sampled (default 1e-6)")
+    judge.add_argument("--seconds", type=_number(0.1), default=120.0, help="wall-clock limit (default 120)")
+
+    for command in (verify, run, table, judge):
         command.add_argument("--seed", type=_whole(0), default=0, help="sampling seed (default 0)")
         command.add_argument("--json", action="store_true", help="print one JSON object instead")
     for command in (run, table):
@@ -201,6 +221,68 @@ def _verify(args):
         console.print(verdict, style="bold green" if passed else "bold red")
 
     return report, passed, show
+
+
+def _certify(args):
+    """Certify in a child process: a loop that draws nothing can only be stopped from outside."""
+    options = {"tolerance": args.tolerance, "draws": args.draws, "alpha": args.alpha, "seed": args.seed}
+    options = {name: value for name, value in options.items() if value is not None}
+    context = multiprocessing.get_context("spawn")
+    receiver, sender = context.Pipe(duplex=False)
+    child = context.Process(target=_certify_in_child, args=(sender, args.function, args.generator, options))
+    child.start()
+    sender.close()
+    try:
+        answer = receiver.recv() if receiver.poll(args.seconds) else None
+    except EOFError:
+        child.join()
+        answer = _unfinished(f"{args.function} ended the process with status {child.exitcode}")
+    finally:
+        child.kill()
+    if answer is None:
+        limit = f"did not finish within {args.seconds:g} s; --seconds raises the limit"
+        answer = _unfinished(f"{args.function} {limit}")
+    if "error" in answer:
+        raise ValueError(answer["error"])
+    text = answer.pop("text")
+    accepted = ["exact"] if args.require == "enumerated" else ["exact", "no difference found"]
+
+    def show():
+        console = Console(highlight=False, soft_wrap=True)
+        table = Table(box=None, header_style="bold", pad_edge=False)
+        for heading in ("world", "k", "tokens", "paths or draws", "total variation or p"):
+            table.add_column(heading, justify="left" if heading == "world" else "right")
+        for check in answer["worlds"]:
+            found = check["total_variation"] if check["p_value"] is None else check["p_value"]
+            size = check["paths"] or check["draws"]
+            cells = check["world"], check["k"], check["n_tokens"], size, f"{found:.1e}"
+            table.add_row(*map(str, cells), style=None if check["passed"] else "bold red")
+        if answer["worlds"]:
+            console.print(table)
+        console.print(Text(text))
+        witness = answer.get("witness")
+        if witness:
+            console.print("\nTo see it again:\n")
+            console.print(Text(witness["snippet"]))
+
+    return {"command": "certify", **answer}, answer["verdict"] in accepted, show
+
+
+def _unfinished(why):
+    return {"verdict": "not finished", "text": why, "worlds": [], "witness": None}
+
+
+def _certify_in_child(sender, name, is_generator, options):
+    """Runs in the child: send the certificate, or the error, as plain data."""
+    with contextlib.redirect_stdout(sys.stderr):  # what the code prints must not mix with the answer
+        try:
+            function = load_function(name)
+            ask = certify_generator if is_generator else certify
+            found = ask(function, track=lambda worlds: _tracked(worlds, len(worlds), "worlds"), **options)
+            source = {"function": name, "source_sha256": source_hash(function)}
+            sender.send({**source, **found.to_dict(), "text": str(found)})
+        except (ValueError, ImportError) as error:
+            sender.send({"error": str(error)})
 
 
 def _run(args):

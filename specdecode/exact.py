@@ -171,6 +171,10 @@ class LazyGenerator(np.random.Generator):
         if p is None:
             return self._fill(size, lambda: items[self.integers(len(items))])
         cumulative = np.cumsum(p)
+        if len(cumulative) != len(items) or not (np.min(p) >= 0 and abs(cumulative[-1] - 1) < 1e-8):
+            raise ValueError(
+                f"choice: p is {np.asarray(p).tolist()}; want {len(items)} probabilities that sum to 1"
+            )
         cumulative = cumulative / cumulative[-1]  # as NumPy does it
         return self._fill(size, lambda: items[int(np.searchsorted(cumulative, self.random(), side="right"))])
 

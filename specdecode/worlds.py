@@ -81,7 +81,10 @@ def _ulp():
     """Two float tables, equal but for the last bit of some entries."""
     rows = np.array([[0.5, 0.3, 0.2], [0.1, 0.6, 0.3], [0.25, 0.25, 0.5]])
     nudged = rows.copy()
-    nudged[:, 1] = np.nextafter(rows[:, 1], 0)
+    nudged[0, 1] = np.nextafter(rows[0, 1], 1)  # a coin may reject though nothing of p is left over
+    nudged[1, 0] = np.nextafter(rows[1, 0], 1)
+    nudged[1, 1] = np.nextafter(rows[1, 1], 0)
+    nudged[2, 2] = np.nextafter(rows[2, 2], 0)
     return MarkovModel(rows), MarkovModel(nudged)
 
 

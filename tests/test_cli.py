@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from specdecode import __version__, cli, proof
+from specdecode import __version__, cli, generate_speculative, proof, verifiers, worlds
 
 
 @pytest.fixture
@@ -69,14 +69,39 @@ def test_verify_passes_and_says_what_it_is_about(spec_decode):
     status, out, _ = spec_decode("verify", "--pairs", "600")
     assert status == 0
     assert "PASS" in out
-    assert "one token" in out
+    assert "about one token" in out
+    assert "22 worlds" in out
+
+
+@pytest.fixture
+def few_worlds(monkeypatch):
+    """The generator on six worlds instead of all, to be quick."""
+    six = worlds.generator_worlds()[:6]
+    monkeypatch.setattr(proof, "generator_worlds", lambda: six)
+
+
+def test_verify_json(spec_decode, few_worlds):
     report = json.loads(spec_decode("verify", "--pairs", "600", "--json")[1])
     assert report["verdict"] == "PASS"
     assert report["total_variation"] <= report["tolerance"] == 1e-12
+    assert len(report["worlds"]) == 6
+    assert all(world["equal"] for world in report["worlds"])
+
+
+def test_verify_fails_on_a_wrong_generator(spec_decode, few_worlds, monkeypatch):
+    def greedily(*args, **kwargs):
+        return generate_speculative(*args, **kwargs, verifier=verifiers.greedy)
+
+    wrong = lambda **kwargs: proof.verify_generator(**kwargs, generate=greedily)  # noqa: E731
+    monkeypatch.setattr(cli, "verify_generator", wrong)
+    status, out, _ = spec_decode("verify", "--pairs", "60")
+    assert status == 1
+    assert "not equal: dense, k = 1" in out
+    assert "FAIL" in out
 
 
 @pytest.mark.parametrize("wrong", [lambda p, q: q, lambda p, q: p * float("nan")])
-def test_verify_fails_on_a_wrong_rule(spec_decode, monkeypatch, wrong):
+def test_verify_fails_on_a_wrong_rule(spec_decode, few_worlds, monkeypatch, wrong):
     broken = lambda *args, **kwargs: proof.verify_identity(*args, **kwargs | {"induced": wrong})  # noqa: E731
     monkeypatch.setattr(cli, "verify_identity", broken)
     status, out, _ = spec_decode("verify", "--pairs", "60")
@@ -143,9 +168,106 @@ def test_bad_input_is_one_line_and_status_2(spec_decode, argv, says):
     assert says in err
 
 
+SAMPLERS = """
+import numpy as np
+
+def right(t, q, p, rng):
+    for i, x in enumerate(t):
+        if not rng.random() < p[i][x] / q[i][x]:
+            rest = np.maximum(p[i] - q[i], 0)
+            return [*t[:i], rng.choice(len(rest), p=rest / rest.sum())]
+    return [*t, rng.choice(len(p[-1]), p=p[-1])]
+
+def wrong(t, q, p, rng):
+    return [int(np.argmax(row)) for row in p]
+
+def hidden(t, q, p, rng, own=np.random.default_rng(0)):
+    print("this must not mix with the answer")
+    return right(t, q, p, own)
+
+def loops(t, q, p, rng):
+    while True:
+        pass
+
+def quits(t, q, p, rng):
+    import os
+    os._exit(0)
+
+def generate(target, draft, prefix, n_tokens, k, rng):
+    text = list(prefix)
+    while len(text) < len(prefix) + n_tokens:
+        text.append(rng.choice(target.vocab_size, p=target.next_dist(text)))
+    return text[len(prefix):]
+"""
+
+
+@pytest.fixture
+def certify(tmp_path):
+    """Certify a function of a file outside the package, as a user would."""
+    (tmp_path / "mine.py").write_text(SAMPLERS)
+    (tmp_path / "broken.py").write_text("import nonsense_that_is_not_installed")
+
+    def run(name, *options):
+        command = [sys.executable, "-m", "specdecode", "certify", name, *options]
+        return subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "status", "says"),
+    [
+        ("mine.py:right", [], 0, "right: exact"),
+        ("mine:right", [], 0, "right: exact"),
+        ("mine.py:wrong", [], 1, "wrong: not exact"),
+        ("mine.py:hidden", ["--draws", "500"], 0, "hidden: no difference found"),
+        ("mine.py:hidden", ["--draws", "500", "--require", "enumerated"], 1, "hidden: no difference found"),
+        ("mine.py:generate", ["--generator"], 0, "stop tokens not tested"),
+        ("mine.py:loops", ["--seconds", "3"], 1, "did not finish within 3 s"),
+        ("mine.py:quits", [], 1, "ended the process with status 0"),
+    ],
+)
+def test_certify_judges_a_file_outside_the_package(certify, name, options, status, says):
+    done = certify(name, *options)
+    assert done.returncode == status, done.stderr
+    assert says in done.stdout
+    assert ("To see it again" in done.stdout) == ("not exact" in says)
+
+
+def test_certify_json_holds_everything(certify):
+    report = json.loads(certify("mine.py:hidden", "--json", "--draws", "500").stdout)
+    assert report["verdict"] == "no difference found"
+    assert "randomness or state of its own" in report["reason"]
+    report = json.loads(certify("mine.py:wrong", "--json").stdout)
+    assert report["verdict"] == "not exact"
+    assert len(report["source_sha256"]) == 64
+    assert report["witness"]["probability"] != report["witness"]["expected"]
+    assert {"specdecode", "python", "numpy", "tolerance", "worlds"} <= report.keys()
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("nowhere.py:f", "there is no file 'nowhere.py'"),
+        ("mine.py:nothing", "mine.py has no 'nothing'; it has generate, hidden, loops, quits, right, wrong"),
+        ("mine.py", "want FILE.py:FUNCTION or package.module:function"),
+        ("broken.py:f", "cannot be loaded: ModuleNotFoundError"),
+        ("no_such_module:f", "cannot be loaded: ModuleNotFoundError"),
+        ("mine.py:generate", "does not take 4 arguments"),
+        ("mine.py:np", "is not callable"),
+    ],
+)
+def test_what_cannot_be_certified_is_one_line_and_status_2(certify, name, says):
+    done = certify(name)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.count("\n") == 1, done.stderr
+    assert says in done.stderr
+
+
 def test_version_and_help(spec_decode):
     assert spec_decode("--version")[:2] == (0, f"spec-decode {__version__}\n")
-    for command in ("verify", "run", "sweep"):
+    for command in ("verify", "run", "sweep", "certify"):
         status, out, _ = spec_decode(command, "--help")
         assert status == 0
         assert "--seed" in out

@@ -108,6 +108,13 @@ def test_every_draw_of_a_generator_is_followed_or_refused():
                 assert name in vars(cls), f"{name} would return real randomness"
 
 
+@pytest.mark.parametrize("p", [[0.5, 0.4], [1.5, -0.5], [float("nan"), 1.0], [1.0]])
+def test_choice_refuses_what_numpy_refuses(p):
+    for choose in (np.random.default_rng(0).choice, None):
+        with pytest.raises(ValueError, match="p"):
+            choose(2, p=p) if choose else law(lambda rng: rng.choice(2, p=p))
+
+
 def test_pythons_own_random_is_a_source_too():
     assert law(lambda rng: rng.random() < 0.25, source=LazyRandom)[True] == F(1, 4)
     assert law(lambda rng: tuple(rng.sample(range(3), 2)), source=LazyRandom) == {

@@ -1,0 +1,78 @@
+"""Functions named on the command line: FILE.py:FUNCTION or package.module:function."""
+
+import hashlib
+import importlib
+import importlib.util
+import inspect
+import sys
+from pathlib import Path
+
+__all__ = ["load_function", "source_hash"]
+
+
+def load_function(name):
+    """The function a name stands for. Loading a file runs it.
+
+    Parameters
+    ----------
+    name : str
+        "FILE.py:FUNCTION" or "package.module:function"; dots after the colon reach into classes.
+
+    Returns
+    -------
+    callable
+
+    Raises
+    ------
+    ValueError
+        If there is no such file, module or function, or running the file fails; in one line.
+
+    Examples
+    --------
+    >>> load_function("specdecode.verifiers:token").__name__
+    'token'
+    """
+    where, colon, attribute = name.rpartition(":")
+    if not colon or not where or not attribute:
+        raise ValueError(f"{name!r} names no function; want FILE.py:FUNCTION or package.module:function")
+    module = _from_file(Path(where)) if where.endswith(".py") else _from_path(where)
+    found = module
+    for part in attribute.split("."):
+        if not hasattr(found, part):
+            known = [n for n, value in vars(module).items() if callable(value) and not n.startswith("_")]
+            raise ValueError(
+                f"{where} has no {attribute!r}; it has {', '.join(sorted(known)) or 'no functions'}"
+            )
+        found = getattr(found, part)
+    return found
+
+
+def _from_file(path):
+    if not path.is_file():
+        raise ValueError(f"there is no file {str(path)!r}; want FILE.py:FUNCTION")
+    sys.path.insert(0, str(path.resolve().parent))  # so that the file finds its neighbours
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    return _run(lambda: spec.loader.exec_module(module) or module, path)
+
+
+def _from_path(dotted):
+    sys.path.insert(0, "")
+    return _run(lambda: importlib.import_module(dotted), dotted)
+
+
+def _run(load, where):
+    try:
+        return load()
+    except (Exception, SystemExit) as error:
+        raise ValueError(f"{str(where)!r} cannot be loaded: {type(error).__name__}: {error}") from error
+
+
+def source_hash(function):
+    """SHA-256 of a function's source text, or None where there is no source."""
+    try:
+        source = inspect.getsource(function)
+    except (OSError, TypeError):
+        return None
+    return hashlib.sha256(source.encode()).hexdigest()

@@ -1,0 +1,94 @@
+"""One line in someone else's test suite, in the manner of `numpy.testing`.
+
+The message of a failure is the certificate with its witness.
+"""
+
+import inspect
+
+from specdecode.certify import certify, certify_generator
+from specdecode.exact import compare
+
+__all__ = ["assert_exact", "assert_same_law"]
+
+
+def assert_exact(sampler, *, sampled_is_enough=False, **options):
+    """Fail unless a verifier or a generator is certified exact.
+
+    Parameters
+    ----------
+    sampler : callable
+        A verifier (four arguments) or a generator (six), as for `certify` and `certify_generator`.
+    sampled_is_enough : bool
+        Also pass when the law could not be enumerated and sampling found no difference.
+    **options
+        As for `certify` or `certify_generator`.
+
+    Returns
+    -------
+    Certificate
+
+    Raises
+    ------
+    AssertionError
+        With the certificate and its witness as the message.
+    ValueError
+        If `sampler` takes neither four nor six arguments.
+
+    Guarantee
+    ---------
+    That of `certify`.
+
+    Examples
+    --------
+    >>> from specdecode import verifiers
+    >>> assert_exact(verifiers.token).verdict
+    'exact'
+    """
+    certificate = (certify_generator if _is_generator(sampler) else certify)(sampler, **options)
+    if sampled_is_enough and certificate.verdict == "no difference found":
+        return certificate
+    return certificate.require_exact()
+
+
+def _is_generator(sampler):
+    try:
+        inspect.signature(sampler).bind(*range(6))
+    except (TypeError, ValueError):
+        return False  # what takes four arguments, or none of ours: certify says which it wants
+    return True
+
+
+def assert_same_law(program_a, program_b, *, tolerance=0, **limits):
+    """Fail unless two programs have the same exact law: speculation on and off, say.
+
+    Parameters
+    ----------
+    program_a, program_b : callable
+        Each program(rng) -> a hashable outcome.
+    tolerance : number
+        Largest total variation that counts as the same; about 1e-12 for float programs.
+    **limits
+        As for `compare`.
+
+    Returns
+    -------
+    Comparison
+
+    Raises
+    ------
+    AssertionError
+        Naming the distance and the outcome that differs most, with its two probabilities.
+
+    Examples
+    --------
+    >>> assert_same_law(lambda rng: rng.random() < 0.5, lambda rng: 1 - rng.random() < 0.5).equal
+    True
+    """
+    found = compare(program_a, program_b, tolerance=tolerance, **limits)
+    if not found.equal:
+        outcome, a, b = found.worst
+        raise AssertionError(
+            f"the laws differ by {found.total_variation} in total variation, allowed {tolerance}; "
+            f"most at {outcome!r}: {a} against {b}"
+        )
+    return found
