@@ -120,6 +120,8 @@ def _fault(numbers, tolerance):
             total = row.sum()
         if not abs(total - 1) <= tolerance:
             within = f" within {tolerance:.2g}" if tolerance else " exactly"
+            if abs(total - 1) < 0.01 and tolerance:
+                within += " (divide it by its sum, or hand over float32 as float32)"
             return f"{where.replace(', ', ' ')}sums to {total}; want 1{within}"
     raise AssertionError("the rows are distributions")
 
@@ -177,6 +179,8 @@ def as_tokens(values, name, vocab_size):
     ValueError
         As `as_token`; names the position.
     """
+    if isinstance(values, str) or not np.iterable(values):
+        raise ValueError(f"{name} is {values!r}; want a sequence of token ids")
     return [as_token(value, f"{name}[{i}]", vocab_size) for i, value in enumerate(values)]
 
 

@@ -23,6 +23,7 @@ from specdecode import __version__
 from specdecode.certify import certify, certify_generator
 from specdecode.checks import as_count
 from specdecode.clock import machine, one_thread
+from specdecode.cost import speedup
 from specdecode.drafts import NGramDraft, as_draft
 from specdecode.loading import load_function, source_hash
 from specdecode.models import MappedModel
@@ -35,6 +36,7 @@ __all__ = ["main"]
 
 _AGREEMENTS = (0.0, 0.25, 0.5, 0.7, 0.8, 0.9, 0.95, 1.0)
 _PROGRESS_AFTER = 2.0  # seconds
+_SHOWN = 8  # positions whose conditional acceptance is printed
 
 
 def main(argv=None):
@@ -50,6 +52,9 @@ def main(argv=None):
     int
         Exit status: 0, 1 when a certificate fails, 2 on bad input.
     """
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # a terminal that cannot write × must not cost the answer
+            stream.reconfigure(errors="replace")
     try:
         args = _parser().parse_args(argv)
         report, succeeded, show = args.command(args)
@@ -60,16 +65,28 @@ def main(argv=None):
             show()
         sys.stdout.flush()
         return 0 if succeeded else 1
-    except (ValueError, ImportError, FileNotFoundError) as error:
-        message = " ".join(str(error).split())
-        print(f"spec-decode: {message}", file=sys.stderr)
-        return 2
     except BrokenPipeError:  # the reader of a pipe has left, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except MemoryError:
+        return _refused("not enough memory; want a smaller vocabulary, or fewer tokens or pairs")
+    except (ValueError, ImportError, OSError) as error:
+        return _refused(error)
     except KeyboardInterrupt:
         print("spec-decode: interrupted", file=sys.stderr)
         return 130
+
+
+def _refused(why):
+    print(f"spec-decode: {' '.join(str(why).split())}", file=sys.stderr)
+    return 2
+
+
+class _Console(Console):
+    """Leaves a closed pipe to `main`; rich alone would make a failure of it."""
+
+    def on_broken_pipe(self):
+        raise BrokenPipeError
 
 
 class _Parser(argparse.ArgumentParser):
@@ -88,15 +105,17 @@ def _parser():
 
     verify = commands.add_parser("verify", help="check that the emitted token has the target's law")
     verify.set_defaults(command=_verify)
-    verify.add_argument("--pairs", type=_whole(1), default=4000, help="random pairs of rows (default 4000)")
+    verify.add_argument(
+        "--pairs", type=_whole(1, 10**6), default=4000, help="random pairs of rows (default 4000)"
+    )
 
     run = commands.add_parser("run", help="generate text and count what it cost")
     run.set_defaults(command=_run)
     run.add_argument(
         "--model", choices=["toy", "smollm2"], default="toy", help="what to sample (default toy)"
     )
-    run.add_argument("--k", type=_whole(1), default=4, help="draft length (default 4)")
-    run.add_argument("--tokens", type=_whole(0), help="new tokens (default 5000; 64 with --model smollm2)")
+    run.add_argument("--k", type=_whole(1, 1000), default=4, help="draft length (default 4)")
+    run.add_argument("--tokens", type=_whole(0, 10**8), help="new tokens (default 5000; smollm2: 64)")
     run.add_argument("--temperature", type=_number(0), help="of the target and the draft (default 1)")
     run.add_argument("--agreement", type=_number(0, 1), help="toy: how far the draft agrees (default 0.8)")
     run.add_argument("--draft-cost", type=_number(0), help="toy: draft pass ÷ target pass (default 0.1)")
@@ -105,8 +124,8 @@ def _parser():
 
     table = commands.add_parser("sweep", help="a table over agreements and draft lengths")
     table.set_defaults(command=_sweep)
-    table.add_argument("--k", type=_whole(1), default=8, help="longest draft length (default 8)")
-    table.add_argument("--tokens", type=_whole(1), default=2000, help="new tokens a cell (default 2000)")
+    table.add_argument("--k", type=_whole(1, 64), default=8, help="longest draft length (default 8)")
+    table.add_argument("--tokens", type=_whole(1, 10**8), default=2000, help="tokens a cell (default 2000)")
     table.add_argument(
         "--agreements",
         type=_number(0, 1),
@@ -130,26 +149,29 @@ def _parser():
     judge.add_argument("--generator", action="store_true", help="it is a whole generator, not a verifier")
     judge.add_argument("--require", choices=["enumerated"], help="fail if it could only be sampled")
     judge.add_argument("--tolerance", type=_number(0), help="allowed distance (default 1e-12; float32: 1e-6)")
-    judge.add_argument("--draws", type=_whole(100), help="texts a world, if it has to be sampled")
+    judge.add_argument("--draws", type=_whole(100, 10**8), help="texts a world, if it has to be sampled")
     judge.add_argument("--alpha", type=_number(0, 1), help="false alarms, if sampled (default 1e-6)")
     judge.add_argument("--seconds", type=_number(0.1), default=120.0, help="wall-clock limit (default 120)")
 
     for command in (verify, run, table, judge):
-        command.add_argument("--seed", type=_whole(0), default=0, help="sampling seed (default 0)")
+        command.add_argument("--seed", type=_whole(0, 2**63), default=0, help="sampling seed (default 0)")
         command.add_argument("--json", action="store_true", help="print one JSON object instead")
     for command in (run, table):
-        command.add_argument("--vocab-size", type=_whole(1), help="toy: number of tokens (default 32)")
-        command.add_argument("--target-seed", type=_whole(0), help="toy: seed of the target (default 1)")
-        command.add_argument("--draft-seed", type=_whole(0), help="toy: seed of the draft (default 2)")
+        command.add_argument("--vocab-size", type=_whole(1, 4096), help="toy: number of tokens (default 32)")
+        command.add_argument("--target-seed", type=_whole(0, 2**63), help="toy: target's seed (default 1)")
+        command.add_argument("--draft-seed", type=_whole(0, 2**63), help="toy: draft's seed (default 2)")
     return parser
 
 
-def _whole(least):
+def _whole(least, most):
     def parse(text):
         try:
-            return as_count(int(text), "it", least)
+            number = as_count(int(text), "it", least)
         except ValueError:
-            raise argparse.ArgumentTypeError(f"{text!r}; want a whole number, {least} or more") from None
+            number = most + 1
+        if number > most:
+            raise argparse.ArgumentTypeError(f"{text!r}; want a whole number from {least} to {most}")
+        return number
 
     return parse
 
@@ -201,7 +223,7 @@ def _verify(args):
     }
 
     def show():
-        console = Console(highlight=False)
+        console = _Console(highlight=False)
         console.print("One-token identity: q·min(1, p/q) + rejection mass · residual = p")
         console.print(
             f"  {identity.pairs} random pairs in floats: largest total variation "
@@ -248,7 +270,7 @@ def _certify(args):
     accepted = ["exact"] if args.require == "enumerated" else ["exact", "no difference found"]
 
     def show():
-        console = Console(highlight=False, soft_wrap=True)
+        console = _Console(highlight=False, soft_wrap=True)
         table = Table(box=None, header_style="bold", pad_edge=False)
         for heading in ("world", "k", "tokens", "paths or draws", "total variation or p"):
             table.add_column(heading, justify="left" if heading == "world" else "right")
@@ -305,9 +327,10 @@ def _run_toy(args):
         "settings": {
             "agreement": agreement,
             "k": args.k,
-            "vocab_size": target.vocab_size,
-            "temperature": args.temperature,
+            "tokens": n_tokens,
+            "temperature": _default(args.temperature, 1),
             "draft_cost": draft_cost,
+            **_world(args),
             "seed": args.seed,
         },
         **_counts(trace),
@@ -323,33 +346,39 @@ def _run_toy(args):
 
 
 def _sweep(args):
-    if args.save:
+    if args.save is not None:
         from specdecode import plots  # asked before the work, so that nothing is lost afterwards
 
         plots.check_path(args.save)
     steps = sweep(args.agreements, args.k, args.tokens, args.seed, draft_cost=args.draft_cost, **_world(args))
     rows = list(_tracked(steps, len(args.agreements) * args.k, "runs"))
-    if args.save:
+    if args.save is not None:
         plots.use_style()
         plots.save(plots.draw_sweep(rows), args.save)
     report = {
         "command": "sweep",
         "settings": {
+            "agreements": list(args.agreements),
+            "k": args.k,
             "tokens": args.tokens,
-            "vocab_size": _default(args.vocab_size, 32),
             "draft_cost": args.draft_cost,
+            **_world(args),
             "seed": args.seed,
         },
         "cells": rows,
+        "figure": args.save,
     }
 
     def show():
         table = Table(box=None, header_style="bold", pad_edge=False)
         for heading in ("agreement", "α", "k", "τ measured", "τ exact", "speedup"):
             table.add_column(heading, justify="right")
-        best = {a: max(r["speedup"] for r in rows if r["agreement"] == a) for a in args.agreements}
+        best = {}
+        for row in rows:  # by the exact value: the best of several counts is often only the luckiest
+            expected = speedup(row["expected_tokens_per_step"], row["k"], args.draft_cost)
+            best[row["agreement"]] = max(best.get(row["agreement"], (0, 0)), (expected, row["k"]))
         for row in rows:
-            is_best = row["speedup"] == best[row["agreement"]]
+            is_best = row["k"] == best[row["agreement"]][1]
             table.add_row(
                 f"{row['agreement']:g}",
                 _rounded(row["conditional_acceptance"]),
@@ -360,12 +389,12 @@ def _sweep(args):
                 style="bold" if is_best else None,
                 end_section=row["k"] == args.k,
             )
-        console = Console(highlight=False)
+        console = _Console(highlight=False)
         console.print(table)
         console.print(
             f"α  conditional acceptance\n"
             f"τ  tokens per target pass: measured over {args.tokens} tokens, and exact in closed form\n"
-            f"←  the best k of this agreement, at draft cost {args.draft_cost:g}"
+            f"←  the best k tried for this agreement, by the exact τ, at draft cost {args.draft_cost:g}"
         )
         if args.save:
             console.print(f"figure saved to {args.save}")
@@ -385,6 +414,10 @@ def _run_smollm(args):
         prompt = model.encode(args.prompt)
         target = _at_temperature(model, args.temperature)
         draft = NGramDraft(model.vocab_size)
+        longest = len(prompt) + n_tokens + args.k
+        if longest > model.context_length:
+            sizes = f"{len(prompt)} tokens of prompt, {n_tokens} new ones and k = {args.k}"
+            raise ValueError(f"{sizes} make {longest}; want at most {model.context_length}")
         writer = None if args.json else _Writer(model, args.prompt)
 
         def rounds():
@@ -414,7 +447,13 @@ def _run_smollm(args):
     report = {
         "command": "run",
         "model": "smollm2",
-        "settings": {"k": args.k, "temperature": args.temperature, "seed": args.seed, "threads": 1},
+        "settings": {
+            "k": args.k,
+            "tokens": n_tokens,
+            "temperature": _default(args.temperature, 1),
+            "seed": args.seed,
+            "threads": 1,
+        },
         "machine": machine(),
         "prompt": args.prompt,
         "text": model.decode(trace.tokens),
@@ -446,30 +485,32 @@ class _Writer:
 
     def __init__(self, model, prompt):
         self.model, self.tokens, self.shown = model, [], ""
-        self.console = Console(highlight=False, soft_wrap=True)
+        self.console = _Console(highlight=False, soft_wrap=True)
         self.console.print(Text(prompt, style="dim"), end="")
 
     def write(self, round_, kept):
         for place, token in enumerate(kept):
             self.tokens.append(token)
             text = self.model.decode(self.tokens)
-            if text.endswith("\ufffd"):  # a character whose bytes have not all arrived
-                continue
-            style = "green underline" if place < round_.accepted else ""
-            self.console.print(Text(text[len(self.shown) :], style=style), end="")
-            self.shown = text
+            if not text.endswith("\ufffd"):  # the bytes of its last character have all arrived
+                self._show(text, "green underline" if place < round_.accepted else "")
+
+    def _show(self, text, style):
+        self.console.print(Text(text[len(self.shown) :], style=style), end="")
+        self.shown = text
 
     def close(self):
-        key = Text("\n\n", end="")
-        key.append("drafted and accepted", "green underline")
-        key.append(" · the target's own\n")
-        self.console.print(key)
+        self._show(self.model.decode(self.tokens), "")
+        self.console.print("\n")
+        if self.console.is_terminal:
+            key = Text.assemble(("drafted and accepted", "green underline"), " · the target's own\n")
+            self.console.print(key)
 
 
 def _world(args):
-    """The sizes and seeds that were asked for; the toy world has defaults for the rest."""
-    names = ("vocab_size", "target_seed", "draft_seed")
-    return {name: getattr(args, name) for name in names if getattr(args, name) is not None}
+    """Size and seeds of the toy world, as asked for or by default."""
+    defaults = {"vocab_size": 32, "target_seed": 1, "draft_seed": 2}
+    return {name: _default(getattr(args, name), default) for name, default in defaults.items()}
 
 
 def _at_temperature(model, t):
@@ -501,17 +542,18 @@ def _counts(trace):
 
 def _show_counts(trace, more):
     table = Table(box=None, show_header=False, pad_edge=False)
-    by_position = "  ".join(_rounded(alpha) for alpha in trace.acceptance_by_position)
+    alphas = trace.acceptance_by_position
+    by_position = "  ".join(map(_rounded, alphas[:_SHOWN])) + ("  …" if len(alphas) > _SHOWN else "")
     for name, value in [
         ("generated tokens", str(len(trace.tokens))),
         ("target passes", str(trace.target_passes)),
         ("acceptance rate", _rounded(trace.acceptance_rate)),
-        ("conditional acceptance by position", by_position or "nothing proposed"),
+        ("conditional acceptance", by_position or "nothing proposed"),
         ("tokens per target pass", _rounded(trace.tokens_per_step)),
         *more,
     ]:
         table.add_row(name, Text(value))
-    Console(highlight=False).print(table)
+    _Console(highlight=False).print(table)
 
 
 def _rounded(number):

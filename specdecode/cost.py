@@ -5,6 +5,8 @@ Two models of acceptance. The **independent** one takes a single α at every pos
 **Markov** one takes the two tables themselves and is exact for them (thm-markov-tokens in chapter 3).
 """
 
+from numbers import Real
+
 import numpy as np
 
 from specdecode.checks import as_count, as_rows
@@ -38,7 +40,7 @@ def expected_tokens(alpha, k):
     Raises
     ------
     ValueError
-        If k < 0.
+        If k < 0, or α is a number outside [0, 1].
 
     References
     ----------
@@ -50,6 +52,8 @@ def expected_tokens(alpha, k):
     >>> expected_tokens(F(1, 2), 3), expected_tokens(1, 3)
     (Fraction(15, 8), 4)
     """
+    if isinstance(alpha, Real) and not 0 <= alpha <= 1:
+        raise ValueError(f"alpha is {alpha}; want a number from 0 to 1")
     return sum(alpha**i for i in range(as_count(k, "k", least=0) + 1))
 
 

@@ -9,7 +9,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from specdecode.checks import as_count, as_row
+from specdecode.checks import as_count, as_row, as_tokens
 from specdecode.models import Model
 from specdecode.sampling import draw
 
@@ -52,7 +52,8 @@ class ModelDraft:
     def propose(self, prefix, k, rng):
         text, rows = list(prefix), []
         for _ in range(k):
-            row = as_row(self.model.next_dist(text), "draft row", self.vocab_size)
+            # A copy, since a model may hand out the same buffer each time.
+            row = np.array(as_row(self.model.next_dist(text), "draft row", self.vocab_size))
             rows.append(row)
             text.append(draw(row, rng.random()))
         return text[len(prefix) :], np.reshape(rows, (k, self.vocab_size))
@@ -126,7 +127,7 @@ class NGramDraft:
         return f"NGramDraft({self.vocab_size}, {self.longest})"
 
     def propose(self, prefix, k, rng):
-        text = list(prefix)
+        text = as_tokens(prefix, "prefix", self.vocab_size)
         tokens = text[self._continuation(text) :][:k]
         return tokens, _one_hot(tokens, self.vocab_size)
 

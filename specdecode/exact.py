@@ -14,7 +14,7 @@ import numpy as np
 
 from specdecode.checks import as_count, as_stop, as_tokens
 from specdecode.models import next_rows
-from specdecode.paths import NotReproducible, Path, walk
+from specdecode.paths import LazyUniform, NotReproducible, Path, walk
 from specdecode.speculative import cut
 
 __all__ = [
@@ -127,6 +127,10 @@ def law(program, *, source=None, max_paths=1_000_000, max_draws=10_000) -> Law:
         try:
             masses[outcome] = masses.get(outcome, 0) + path.probability
         except TypeError as error:
+            if isinstance(outcome, LazyUniform):
+                raise TypeError(
+                    "outcome is a uniform, which has no list of outcomes; want a comparison"
+                ) from None
             kind = type(outcome).__name__
             raise TypeError(f"outcome is a {kind}, which is not hashable; want a tuple, say") from error
         paths += 1

@@ -16,6 +16,7 @@ __all__ = [
     "MarkovModel",
     "Model",
     "RepetitionPenalty",
+    "as_model",
     "draft_from_target",
     "next_rows",
     "random_markov",
@@ -26,7 +27,7 @@ __all__ = [
 class Model(Protocol):
     """A pure function of its prefix: the same tokens give the same row, whatever was asked before.
 
-    The prefix is the caller's own list: read it during the call, copy what you keep.
+    The prefix is the caller's own list: read it during the call, copy what you keep, write nothing.
     """
 
     vocab_size: int
@@ -37,6 +38,19 @@ class Model(Protocol):
 
     # Optional: next_dists(tokens, n) -> (n, V), the rows after each of the last n prefixes, in one pass;
     # row i equals next_dist(tokens[: len(tokens) - n + 1 + i]).
+
+
+def as_model(model, name):
+    """`model` itself, if it is one.
+
+    Raises
+    ------
+    ValueError
+        If it lacks `vocab_size` or `next_dist`.
+    """
+    if not isinstance(model, Model):
+        raise ValueError(f"{name} is a {type(model).__name__}; want a Model with vocab_size and next_dist()")
+    return model
 
 
 def next_rows(model, tokens, n):
@@ -66,14 +80,17 @@ def next_rows(model, tokens, n):
     array([[1., 0.],
            [0., 1.]])
     """
-    name = f"{type(model).__name__} rows"
+    name, length = f"{type(model).__name__} rows", len(tokens)
     if hasattr(model, "next_dists"):
         rows = model.next_dists(tokens, n)
+        if len(tokens) != length:
+            raise ValueError(f"{type(model).__name__} changed the tokens it was given; want a pure function")
     else:
         start = len(tokens) - n + 1
         prefix, rows = list(tokens[:start]), []
         for following in [*tokens[start:], None]:
-            rows.append(as_row(model.next_dist(prefix), name, model.vocab_size))
+            # A copy, since a model may hand out the same buffer each time.
+            rows.append(np.array(as_row(model.next_dist(prefix), name, model.vocab_size)))
             prefix.append(following)
     return as_rows(rows, name, n, model.vocab_size)
 
@@ -222,7 +239,7 @@ class RepetitionPenalty:
         return f"RepetitionPenalty({self.model!r}, {self.penalty!r})"
 
     def next_dist(self, prefix):
-        row = self.model.next_dist(prefix)
+        row = np.asarray(self.model.next_dist(prefix))
         seen = np.isin(np.arange(self.vocab_size), list(prefix))
         weights = np.where(seen, row / self.penalty, row)
         return weights / weights.sum()

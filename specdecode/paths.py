@@ -263,10 +263,11 @@ class LazyUniform:
     def __floor__(self):
         low, high = self._path.interval(self._which)
         ends = sorted(Fraction(self._scale) * Fraction(end) + self._shift for end in (low, high))
-        for whole in range(math.floor(ends[0]), math.ceil(ends[1])):
-            if self._below(whole + 1):
-                return whole
-        raise AssertionError("a uniform lies below the end of its interval")
+        least, beyond = math.floor(ends[0]), math.ceil(ends[1])
+        while beyond - least > 1:  # by halves: a path to one of n whole numbers compares log n times
+            middle = (least + beyond) // 2
+            least, beyond = (least, middle) if self._below(middle) else (middle, beyond)
+        return least
 
     def __int__(self):
         return self.__floor__() if self._below(0) is False else -(-self).__floor__()

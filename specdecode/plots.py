@@ -22,7 +22,9 @@ except ImportError as error:
 __all__ = [
     "COLOR",
     "check_path",
+    "draw_matrix",
     "draw_paths",
+    "draw_resolution",
     "draw_rounds",
     "draw_speedup",
     "draw_split",
@@ -65,10 +67,14 @@ def check_path(path):
         If the ending names no picture format, or the place cannot be written to.
     """
     path = Path(path)
-    if path.suffix not in (".svg", ".png", ".pdf"):
+    if path.suffix.lower() not in (".svg", ".png", ".pdf"):
         raise ValueError(f"{str(path)!r} names no picture format; want a name ending in .svg, .png or .pdf")
-    if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise ValueError(f"{str(path)!r} cannot be written; want a file in a folder that exists")
+    try:
+        writable = not path.is_dir() and os.access(path if path.exists() else path.parent, os.W_OK)
+    except OSError:
+        writable = False
+    if not writable:
+        raise ValueError(f"{str(path)!r} cannot be written; want a file in a folder that exists and is yours")
     return path
 
 
@@ -194,6 +200,74 @@ def _box(axes, x, y, text, color, fate):
     )
     if fate == "rejected":
         axes.plot([x - 0.22, x + 0.22], [y + 0.18, y - 0.18], color=color, lw=2.0)
+
+
+def draw_matrix(caught, axes=None):
+    """Which test catches which sampler: a filled square for caught, a small ring for missed.
+
+    Parameters
+    ----------
+    caught : dict
+        Name of a sampler -> dict of test -> bool, the same tests for each.
+    axes : Axes, optional
+
+    Returns
+    -------
+    Axes
+    """
+    tests = list(next(iter(caught.values())))
+    axes = axes or plt.figure(figsize=(6.6, 0.24 * len(caught) + 1.3)).gca()
+    for line, row in enumerate(caught.values()):
+        hits = [place for place, test in enumerate(tests) if row[test]]
+        misses = [place for place, test in enumerate(tests) if not row[test]]
+        axes.plot(
+            hits,
+            [line] * len(hits),
+            "s",
+            color=COLOR["residual"],
+            ms=8,
+            label="caught" if line == 0 else None,
+        )
+        axes.plot(
+            misses,
+            [line] * len(misses),
+            "o",
+            color=COLOR["target"],
+            ms=4,
+            mfc="none",
+            label="missed" if line == 0 else None,
+        )
+    axes.set_xticks(range(len(tests)), tests, rotation=35, ha="left")
+    axes.set_yticks(range(len(caught)), list(caught))
+    axes.xaxis.tick_top()
+    axes.set(xlim=(-0.5, len(tests) - 0.5), ylim=(len(caught) - 0.5, -0.5))
+    axes.tick_params(length=0, labelsize=9)
+    axes.spines[:].set_visible(False)
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=2)
+    return axes
+
+
+def draw_resolution(draws, curves, axes=None):
+    """Smallest total variation a sampled test sees, against the number of texts.
+
+    Parameters
+    ----------
+    draws : sequence of int
+    curves : dict
+        Label -> resolution for each number of texts.
+    axes : Axes, optional
+
+    Returns
+    -------
+    Axes
+    """
+    axes = axes or plt.figure().gca()
+    shades = plt.get_cmap("cividis")(np.linspace(0, 0.8, len(curves)))
+    for (label, sizes), shade, mark in zip(curves.items(), shades, _MARKS):
+        axes.plot(draws, sizes, mark + "-", color=shade, label=label)
+    axes.set(xscale="log", yscale="log", xlabel="texts sampled", ylabel="total variation seen")
+    axes.legend()
+    return axes
 
 
 def draw_paths(boxes, axes=None):

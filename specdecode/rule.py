@@ -7,7 +7,7 @@ same lines sample when fed floats, give exact laws when fed `Fraction`s, and are
 when fed SymPy symbols (thm-one-token in chapter 2).
 
 All functions take two rows of equal shape, or two single entries, and never write to them. They
-do arithmetic only: whether a row is a distribution is asked once, where it enters (`specdecode.rows`).
+do arithmetic only: whether a row is a distribution is asked once, where it enters (`specdecode.checks`).
 """
 
 from fractions import Fraction

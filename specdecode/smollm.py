@@ -235,7 +235,11 @@ class SmolLM:
             If the vocabulary lacks a byte of the text (a few control characters and unassigned planes);
             names the character and its position.
         """
-        text.encode("utf-8")  # half a surrogate pair is no character; this error says where it is
+        try:
+            text.encode("utf-8")
+        except UnicodeEncodeError as error:  # half a surrogate pair is no character
+            at = error.start
+            raise ValueError(f"text[{at}] is {text[at]!r}, which is no character; leave it out") from None
         ids = self._tokenizer.encode(text, add_special_tokens=False).ids
         decoded = self.decode(ids)
         if decoded != text:

@@ -14,7 +14,7 @@ import numpy as np
 from specdecode import verifiers
 from specdecode.checks import as_count, as_drafted, as_rows, as_stop, as_tokens
 from specdecode.drafts import as_draft
-from specdecode.models import next_rows
+from specdecode.models import as_model, next_rows
 from specdecode.sampling import draw
 
 __all__ = [
@@ -132,6 +132,9 @@ class Trace:
             raise ValueError(f"draft_cost is {draft_cost}; want a finite number, 0 or more")
         return _ratio(len(self.tokens), self.target_passes + draft_cost * self.draft_passes)
 
+    def __radd__(self, other):
+        return self if other == 0 else NotImplemented  # so that sum() works
+
     def __add__(self, other):
         return Trace(
             self.tokens + other.tokens, self.rounds + other.rounds, self.draft_passes + other.draft_passes
@@ -156,7 +159,8 @@ def generate_speculative(
     prefix : sequence of int
         Token ids, possibly empty if the models allow it. Not written to.
     n_tokens : int
-        n_tokens ≥ 0, how many new tokens at most.
+        n_tokens ≥ 0, how many new tokens at most. The last round may look k tokens further, so a model
+        with a longest prefix must take n_tokens + k new ones.
     k : int
         Draft length, k ≥ 1.
     rng : numpy.random.Generator, or anything with random()
@@ -220,7 +224,9 @@ def stream_speculative(
     ValueError
         As `generate_speculative`.
     """
-    draft = as_draft(draft)
+    target, draft = as_model(target, "target"), as_draft(draft)
+    if not callable(verifier):
+        raise ValueError(f"verifier is {verifier!r}; want a function such as specdecode.verifiers.token")
     n_tokens, k = as_count(n_tokens, "n_tokens", least=0), as_count(k, "k", least=1)
     if getattr(draft, "vocab_size", target.vocab_size) != target.vocab_size:
         sizes = f"draft has V = {draft.vocab_size} and target V = {target.vocab_size}"
@@ -274,9 +280,16 @@ def play_round(target, draft, text, k, rng, verifier=verifiers.token) -> tuple[R
     (Round(proposed=3, accepted=3, emitted=4), [1, 3, 0, 1])
     """
     draft, vocab_size = as_draft(draft), target.vocab_size
-    drafted, draft_dists = draft.propose(text, k, rng)
+    try:
+        drafted, draft_dists = draft.propose(list(text), k, rng)
+    except TypeError as error:
+        if "unpack" not in str(error):
+            raise
+        raise ValueError("draft.propose did not return a pair; want (tokens, rows)") from None
     if len(drafted) > k:
         raise ValueError(f"draft proposed {len(drafted)} tokens; want at most k = {k}")
+    if len(drafted) == 0:
+        draft_dists = np.empty((0, vocab_size))
     draft_dists = as_rows(draft_dists, "draft rows", len(drafted), vocab_size)
     drafted = [
         as_drafted(token, row, f"drafted token {i}")
@@ -293,11 +306,15 @@ def play_round(target, draft, text, k, rng, verifier=verifiers.token) -> tuple[R
 
 
 def _same_arithmetic(draft_dists, target_dists):
-    """Floats beside Fractions are taken at their exact value; a Fraction is never rounded to a float."""
+    """Floats beside Fractions become Fractions that sum to 1; a Fraction is never rounded to a float."""
     if draft_dists.dtype == target_dists.dtype:
         return draft_dists, target_dists
-    exactly = np.frompyfunc(Fraction, 1, 1)
-    return (rows if rows.dtype == object else exactly(rows) for rows in (draft_dists, target_dists))
+    return (rows if rows.dtype == object else _exactly(rows) for rows in (draft_dists, target_dists))
+
+
+def _exactly(rows):
+    values = np.frompyfunc(Fraction, 1, 1)(rows)
+    return values / values.sum(axis=1, keepdims=True)
 
 
 def cut(emitted, room, stop):
@@ -349,7 +366,7 @@ def generate_target_only(target, prefix, n_tokens, rng, *, stop=None) -> list[in
     >>> generate_target_only(random_markov(8, seed=1), [0], 5, np.random.default_rng(0))
     [1, 3, 0, 0, 6]
     """
-    n_tokens = as_count(n_tokens, "n_tokens", least=0)
+    target, n_tokens = as_model(target, "target"), as_count(n_tokens, "n_tokens", least=0)
     stop = as_stop(stop, target.vocab_size)
     text = as_tokens(prefix, "prefix", target.vocab_size)
     start = len(text)

@@ -20,7 +20,7 @@ from specdecode.checks import as_drafted, as_row, as_token
 from specdecode.rule import acceptance, excess, residual
 from specdecode.sampling import draw
 
-__all__ = ["greedy", "replacement", "token"]
+__all__ = ["greedy", "one_hot", "replacement", "sampler_match", "token"]
 
 
 def token(draft_tokens, draft_dists, target_dists, rng):
@@ -142,6 +142,86 @@ def greedy(draft_tokens, draft_dists, target_dists, rng=None):
     for i in range(len(draft_tokens) + 1):
         p = as_row(target_dists[i], f"target_dists[{i}]")
         emitted.append(int(np.argmax(p)))
+        if i < len(draft_tokens) and as_token(draft_tokens[i], f"draft_tokens[{i}]", len(p)) != emitted[i]:
+            break
+    return emitted
+
+
+def one_hot(draft_tokens, draft_dists, target_dists, rng):
+    """For deterministic drafts: keep x with probability p(x), else draw from p without x.
+
+    The token rule with the rows of a draft that was certain of its tokens.
+
+    Parameters
+    ----------
+    draft_tokens : sequence of int, length k
+        Chosen in any way that does not look at this verifier's coins.
+    draft_dists : sequence of rows, shape (k, V)
+        Not read.
+    target_dists : sequence of rows, shape (k + 1, V)
+    rng : numpy.random.Generator, or anything with random()
+        As for `token`.
+
+    Returns
+    -------
+    list of int, length 1 to k + 1
+
+    Raises
+    ------
+    ValueError
+        As `token`.
+
+    Guarantee
+    ---------
+    Exact, however the drafted tokens were chosen, sampled ones included: it costs acceptance, Σ p·q
+    in place of Σ min(p, q), not exactness (thm-one-token in chapter 2, with q certain of x).
+
+    Examples
+    --------
+    >>> one_hot([1], None, [[0.5, 0.25, 0.25]] * 2, np.random.default_rng(0))
+    [0]
+    """
+    certain = [(np.arange(len(p)) == x).astype(int) for x, p in zip(draft_tokens, target_dists)]
+    return token(draft_tokens, certain, target_dists, rng)
+
+
+def sampler_match(draft_tokens, draft_dists, target_dists, rng):
+    """Draw from the target at each position and emit that draw; go on while it equals the drafted token.
+
+    Parameters
+    ----------
+    draft_tokens : sequence of int, length k
+    draft_dists : sequence of rows, shape (k, V)
+        Not read.
+    target_dists : sequence of rows, shape (k + 1, V)
+    rng : numpy.random.Generator, or anything with random()
+        One uniform for each emitted token.
+
+    Returns
+    -------
+    list of int, length 1 to k + 1
+
+    Raises
+    ------
+    ValueError
+        If a row that is read is not a distribution, a drafted token is outside the vocabulary, or the
+        numbers of rows do not match k.
+
+    Guarantee
+    ---------
+    Exact: every emitted token is the target's own draw, the draft only decides how many there are. With
+    the same uniforms it gives the text of plain sampling, token for token.
+
+    Examples
+    --------
+    >>> sampler_match([0, 1], [None] * 2, [[1.0, 0.0]] * 3, np.random.default_rng(0))
+    [0, 0]
+    """
+    _check_counts(draft_tokens, draft_dists, target_dists)
+    emitted = []
+    for i in range(len(draft_tokens) + 1):
+        p = as_row(target_dists[i], f"target_dists[{i}]")
+        emitted.append(draw(p, rng.random()))
         if i < len(draft_tokens) and as_token(draft_tokens[i], f"draft_tokens[{i}]", len(p)) != emitted[i]:
             break
     return emitted

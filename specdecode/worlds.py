@@ -6,7 +6,7 @@ are sampled, arg-maxed, and looked up; targets with a memory. Rows are rationals
 so that a witness can be read. The smallest come first: the first to fail is the witness.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -14,7 +14,7 @@ import numpy as np
 from specdecode.drafts import ArgmaxDraft, Draft, NGramDraft
 from specdecode.models import MarkovModel, Model, RepetitionPenalty
 
-__all__ = ["World", "extreme_worlds", "generator_worlds", "table", "verifier_worlds"]
+__all__ = ["World", "extreme_worlds", "generator_worlds", "memory_world", "table", "verifier_worlds"]
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def table(*rows):
     return MarkovModel([[Fraction(weight, sum(row)) for weight in row] for row in rows])
 
 
-DENSE = table([2, 1, 1], [1, 2, 1], [1, 1, 2]), table([1, 1, 2], [2, 1, 1], [1, 3, 1])
+DENSE = table([2, 1, 1], [1, 2, 1], [1, 1, 2]), table([1, 2, 9], [9, 1, 2], [2, 9, 1])
 ZEROS = (
     table([2, 1, 1, 0], [0, 1, 1, 2], [1, 0, 3, 0], [1, 1, 1, 1]),
     table([1, 1, 2, 0], [1, 1, 0, 2], [0, 2, 1, 1], [4, 0, 1, 1]),
@@ -112,10 +112,15 @@ def verifier_worlds():
         World("arg-maxed draft", ZEROS[0], ArgmaxDraft(ZEROS[1]), k=2),
         World("n-gram draft", DENSE[0], NGramDraft(3), k=2, prefix=(0, 1, 2, 0)),
         World("n-gram draft, shorter than k", FEW[0], NGramDraft(3), k=3, prefix=(2, 0, 0)),
-        World("memory", RepetitionPenalty(DENSE[0], 2), DENSE[1], k=2),
+        memory_world(2),
         World("few tokens a row", *FEW, k=3),
         World("dense", *DENSE, k=3),
     ]
+
+
+def memory_world(k):
+    """A target that remembers its whole prefix, and a draft that does not."""
+    return World("memory", RepetitionPenalty(DENSE[0], 2), DENSE[1], k=k)
 
 
 def extreme_worlds():
@@ -137,7 +142,6 @@ def generator_worlds():
     -------
     list of World
     """
-    memory = RepetitionPenalty(DENSE[0], 2)
     return [
         World("nothing asked", *DENSE, k=1, n_tokens=0),
         World("dense", *DENSE, k=1, n_tokens=1),
@@ -148,11 +152,11 @@ def generator_worlds():
         World("stop token", *DENSE, k=1, n_tokens=3, stop=1),
         World("dense", *DENSE, k=2, n_tokens=1),
         World("dense", *DENSE, k=2, n_tokens=2),
-        World("memory", memory, DENSE[1], k=1, n_tokens=3),
+        replace(memory_world(1), n_tokens=3),
         World("dense", *DENSE, k=1, n_tokens=4),
         World("stop token", *DENSE, k=2, n_tokens=3, stop=2),
         World("stop token", *FEW, k=3, n_tokens=4, stop=1),
-        World("memory", memory, DENSE[1], k=2, n_tokens=3),
+        replace(memory_world(2), n_tokens=3),
         World("n-gram draft, shorter than k", FEW[0], NGramDraft(3), k=3, prefix=(2, 0, 0), n_tokens=4),
         World("n-gram draft", DENSE[0], NGramDraft(3), k=2, prefix=(0, 1, 2, 0), n_tokens=4),
         World("arg-maxed draft", DENSE[0], ArgmaxDraft(DENSE[1]), k=2, n_tokens=3),

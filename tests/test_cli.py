@@ -1,6 +1,7 @@
 """The command line on good and on bad input."""
 
 import json
+import os
 import subprocess
 import sys
 
@@ -40,9 +41,12 @@ def test_run_json(spec_decode):
     assert report["settings"] == {
         "agreement": 0.8,
         "draft_cost": 0.1,
+        "draft_seed": 2,
         "k": 4,
         "seed": 0,
-        "temperature": None,
+        "target_seed": 1,
+        "temperature": 1,
+        "tokens": 5000,
         "vocab_size": 32,
     }
     assert len(report["acceptance_by_position"]) == 4
@@ -134,24 +138,27 @@ BAD = [
     ([], "COMMAND"),
     (["nonsense"], "invalid choice: 'nonsense'"),
     (["run", "--nonsense"], "--nonsense"),
-    (["run", "--k", "0"], "'0'; want a whole number, 1 or more"),
+    (["run", "--k", "0"], "'0'; want a whole number from 1 to 1000"),
     (["run", "--k", "two"], "'two'; want a whole number"),
-    (["run", "--tokens", "-1"], "want a whole number, 0 or more"),
+    (["run", "--tokens", "-1"], "want a whole number from 0 to"),
     (["run", "--agreement", "1.5"], "'1.5'; want a number from 0 to 1"),
     (["run", "--agreement", "nan"], "want a number from 0 to 1"),
     (["run", "--draft-cost", "-1"], "want a finite number, 0 or more"),
     (["run", "--draft-cost", "inf"], "want a finite number"),
     (["run", "--temperature", "-0.5"], "want a finite number, 0 or more"),
-    (["run", "--seed", "-1"], "want a whole number, 0 or more"),
+    (["run", "--seed", "-1"], "want a whole number from 0 to"),
     (["run", "--prompt", "hello"], "--prompt does not go with --model toy"),
     (["run", "--model", "smollm2"], '--prompt "…"'),
     (["run", "--model", "smollm2", "--prompt", ""], "at least one character"),
     (["run", "--model", "smollm2", "--prompt", "a", "--agreement", "0.5"], "--agreement does not go with"),
     (["run", "--model", "smollm2", "--prompt", "a", "--model-path", "/nowhere.gguf"], "/nowhere.gguf"),
     (["run", "--model", "gpt"], "invalid choice: 'gpt'"),
-    (["verify", "--pairs", "0"], "1 or more"),
+    (["verify", "--pairs", "0"], "want a whole number from 1 to 1000000"),
+    (["run", "--vocab-size", "100000"], "want a whole number from 1 to 4096"),
+    (["run", "--k", "10000000000000000000000"], "want a whole number from 1 to 1000"),
+    (["sweep", "--save", ""], "names no picture format"),
     (["sweep", "--save", "figure.xyz"], "want a name ending in .svg, .png or .pdf"),
-    (["sweep", "--save", "/nowhere/figure.svg"], "want a file in a folder that exists"),
+    (["sweep", "--save", "/nowhere/figure.svg"], "want a file in a folder that exists and is yours"),
     (["sweep", "--agreements", "2"], "want a number from 0 to 1"),
 ]
 
@@ -278,9 +285,19 @@ def test_it_runs_as_a_module_and_does_not_mind_a_closed_pipe():
     command = [sys.executable, "-m", "specdecode"]
     done = subprocess.run([*command, "--version"], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, f"spec-decode {__version__}\n")
-    shell = f"{sys.executable} -m specdecode run --tokens 50 | true"
-    done = subprocess.run(shell, shell=True, capture_output=True, text=True)
-    assert done.stderr == ""
+    for command in ("run --tokens 50", "verify --pairs 60", "run --json --tokens 50"):
+        shell = f"set -o pipefail; {sys.executable} -m specdecode {command} | true"
+        done = subprocess.run(["bash", "-c", shell], capture_output=True, text=True)
+        assert (done.returncode, done.stderr) == (0, ""), command
+
+
+def test_a_terminal_without_unicode_still_gets_its_answer():
+    command = [sys.executable, "-m", "specdecode", "run", "--tokens", "50"]
+    done = subprocess.run(
+        command, capture_output=True, text=True, env=os.environ | {"PYTHONIOENCODING": "ascii"}
+    )
+    assert done.returncode == 0, done.stderr
+    assert "target passes" in done.stdout
 
 
 def test_progress_waits_and_stays_off_a_pipe(monkeypatch, capsys):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from worlds import DRAFT, TARGET, Parity
 
 from specdecode import draft_from_target, generate_speculative, generate_target_only, random_markov
-from specdecode.drafts import NGramDraft
+from specdecode.drafts import ModelDraft, NGramDraft
 from specdecode.exact import ancestral_law, distance, law
 from specdecode.models import MappedModel, MarkovModel, RepetitionPenalty
 from specdecode.sampling import temperature
@@ -117,6 +117,8 @@ def test_a_float_draft_beside_a_rational_target_is_taken_at_its_exact_value():
     assert len(tokens) == 3
     halves = MarkovModel([[0.25, 0.25, 0.5]] * 3)
     assert law(speculative(halves, 2, 2)) == ancestral_law(TARGET, [0], 2)
+    thirds = draft_from_target(random_markov(3, 1), 0.5, 2)  # their exact values do not sum to 1
+    assert distance(law(speculative(thirds, 1, 2)), ancestral_law(TARGET, [0], 2)) < 1e-15
 
 
 # Sampled, where enumeration is too large. One test a comparison, alpha 1e-6 for all of them together.
@@ -191,6 +193,54 @@ def test_a_draft_that_does_not_say_what_it_costs_is_charged_a_pass_a_token():
             return [0], [np.eye(6)[0]]
 
     assert generate_speculative(SIX, Silent(), [0], 10, 3, rng()).draft_passes > 0
+
+
+def test_a_draft_may_propose_nothing_without_saying_how_wide():
+    class Silent:
+        def propose(self, prefix, k, draws):
+            return [], []
+
+    trace = generate_speculative(SIX, Silent(), [0], 5, 3, rng())
+    assert trace.target_passes == 5
+    assert trace.acceptance_rate is None
+
+
+class Buffer:
+    """A model that hands out the same array each time."""
+
+    def __init__(self, model):
+        self.model, self.vocab_size, self.row = model, model.vocab_size, np.empty(model.vocab_size)
+
+    def next_dist(self, prefix):
+        self.row[:] = self.model.next_dist(prefix)
+        return self.row
+
+
+def test_a_model_that_reuses_its_buffer_is_read_right():
+    plain = generate_speculative(SIX, SIX_DRAFT, [0], 60, 3, rng(3))
+    assert generate_speculative(Buffer(SIX), Buffer(SIX_DRAFT), [0], 60, 3, rng(3)) == plain
+
+
+def test_a_draft_that_writes_to_its_prefix_does_no_harm():
+    class Scribbler(ModelDraft):
+        def propose(self, prefix, k, draws):
+            drafted = super().propose(prefix, k, draws)
+            prefix.clear()
+            return drafted
+
+    plain = generate_speculative(SIX, SIX_DRAFT, [0], 60, 3, rng(3))
+    assert generate_speculative(SIX, Scribbler(SIX_DRAFT), [0], 60, 3, rng(3)).tokens == plain.tokens
+
+
+def test_a_model_that_writes_to_its_prefix_is_told():
+    class Scribbler(MarkovModel):
+        def next_dists(self, tokens, n):
+            rows = super().next_dists(tokens, n)
+            tokens.append(0)
+            return rows
+
+    with pytest.raises(ValueError, match="changed the tokens it was given"):
+        generate_target_only(Scribbler(SIX.rows), [0], 3, rng())
 
 
 def test_nothing_asked_nothing_done():
@@ -271,6 +321,10 @@ UNIFORM = [[1 / 6] * 6]
         ({"stop": 6}, "stop is 6"),
         ({"draft": random_markov(5, 1)}, "draft has V = 5 and target V = 6"),
         ({"draft": "model"}, "draft is a str"),
+        ({"target": NGramDraft(6)}, "target is a NGramDraft; want a Model"),
+        ({"verifier": "token"}, "verifier is 'token'; want a function"),
+        ({"verifier": lambda *_: None}, "emitted is None; want a sequence of token ids"),
+        ({"prefix": None}, "prefix is None; want a sequence of token ids"),
         ({"draft": Bad([0] * 4, UNIFORM * 4)}, "draft proposed 4 tokens; want at most k = 3"),
         ({"draft": Bad([0], [[1 / 5] * 5])}, r"draft rows: shape \(1, 5\); want \(1, 6\)"),
         ({"draft": Bad([0], [[0, 1, 0, 0, 0, 0]])}, "drafted token 0 is 0, where its draft row has q = 0"),

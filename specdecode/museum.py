@@ -1,0 +1,764 @@
+"""Quiet bugs: small wrong samplers, each with the public report it came from.
+
+Every exhibit is the right rule with one line changed. The right rule is written here once more, in loose
+form (`_verify`, `_generate`), with its lines as arguments; an exhibit names the argument it changes, so
+the fault is what one reads. None of this code is anyone else's: reports were reduced to a mechanism and
+the mechanism to a line. Two innocents, accused in public and exact, and three rules that are lossy by
+design stand beside them.
+
+What an exhibit does is not stated but enumerated: `distance` gives its exact distance from the target on
+its world, `usual_tests` says which of the tests people run would have seen it.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import partial
+
+import numpy as np
+
+from specdecode import verifiers
+from specdecode.certify import Certificate, certify, certify_generator
+from specdecode.drafts import ArgmaxDraft, as_draft
+from specdecode.exact import law
+from specdecode.models import MappedModel, RepetitionPenalty, next_rows
+from specdecode.rule import excess
+from specdecode.sampling import draw, temperature
+from specdecode.speculative import Round, Trace, cut, generate_speculative
+from specdecode.worlds import DENSE, FEW, ZEROS, World, table
+
+__all__ = ["EXHIBITS", "USUAL_TESTS", "Exhibit", "certificate", "usual_tests"]
+
+
+@dataclass(frozen=True)
+class Exhibit:
+    """One sampler of the museum.
+
+    Attributes
+    ----------
+    name, title : str
+    kind : str
+        "quiet bug", "innocent", or "lossy".
+    sampler : callable
+        A verifier, or a generator where the fault lies outside the verifier.
+    is_generator : bool
+    difference : str
+        In which line it differs from the right rule.
+    sources : tuple of str
+        Public reports, as owner/repository#number.
+    world : World
+        Where its distance is computed.
+    detector : str
+        What shows the fault: "joint law" or "extreme coins".
+    """
+
+    name: str
+    title: str
+    kind: str
+    sampler: Callable
+    is_generator: bool
+    difference: str
+    sources: tuple[str, ...]
+    world: World
+    detector: str
+
+
+EXHIBITS: dict[str, Exhibit] = {}
+_WORLD = World("dense", *DENSE, k=2, n_tokens=3)
+_SEEN = Fraction(1, 1000)  # what a test by sampling can hope to see, with a million draws
+_GENERATED = replace(_WORLD, k=1)  # a generator plays several rounds, so a small k is enough
+_ZEROS = World("zeros on either side", *ZEROS, k=2, n_tokens=2)
+
+
+def _add(name, title, sampler, difference, *sources, kind="quiet bug", generator=False, world=None, by=None):
+    detector, world = by or "joint law", world or (_GENERATED if generator else _WORLD)
+    EXHIBITS[name] = Exhibit(name, title, kind, sampler, generator, difference, sources, world, detector)
+
+
+# The right rule, with its lines as arguments.
+
+
+def _verify(
+    draft_tokens,
+    draft_dists,
+    target_dists,
+    rng,
+    *,
+    row=lambda rows, i: rows[i],
+    coin=lambda rng, coins: rng.random(),
+    ratio=lambda p, q, x: p[x] / q[x],
+    accepts=lambda coin, ratio: coin < ratio,
+    replaces=lambda p, q, x, coin, rng: draw(verifiers.replacement(p, q), rng.random()),
+    bonus=lambda target_dists, draft_dists, rng: draw(target_dists[-1], rng.random()),
+):
+    emitted, coins = [], []
+    for i, x in enumerate(draft_tokens):
+        p, q = row(target_dists, i), draft_dists[i]
+        coins.append(coin(rng, coins))
+        if not accepts(coins[-1], ratio(p, q, x)):
+            return [*emitted, replaces(p, q, x, coins[-1], rng)]
+        emitted.append(int(x))
+    return [*emitted, bonus(target_dists, draft_dists, rng)]
+
+
+def _sampled(draft, text, k, rng):
+    return as_draft(draft).propose(text, k, rng)
+
+
+def _all_rows(target, text, drafted):
+    return next_rows(target, [*text, *drafted], len(drafted) + 1)
+
+
+def _generate(
+    target,
+    draft,
+    prefix,
+    n_tokens,
+    k,
+    rng,
+    stop=None,
+    *,
+    propose=_sampled,
+    rows=_all_rows,
+    verify=_verify,
+    stopped=lambda emitted, stop: any(token in stop for token in emitted),
+    finish=cut,
+):
+    stop = set() if stop is None else {stop}
+    text, rounds = list(prefix), []
+    while len(text) < len(prefix) + n_tokens:
+        drafted, draft_dists = propose(draft, text, k, rng)
+        emitted = verify(drafted, draft_dists, rows(target, text, drafted), rng)
+        rounds.append(Round(len(drafted), len(emitted) - 1, len(emitted)))
+        text += emitted
+        if stopped(emitted, stop):
+            break
+    return Trace(finish(text[len(prefix) :], n_tokens, stop), rounds, 0)
+
+
+def _normalised(weights):
+    return weights / weights.sum()
+
+
+# The row a token was drawn from is not the row it is tested against.
+
+
+def _drawn_from(other):
+    """Propose from another row than the one that is handed over."""
+
+    def propose(draft, text, k, rng):
+        tokens, rows = [], []
+        for _ in range(k):
+            q = draft.next_dist([*text, *tokens])
+            tokens.append(draw(other(q), rng.random()))
+            rows.append(q)
+        return tokens, np.array(rows)
+
+    return propose
+
+
+_add(
+    "raw-q",
+    "Processed draft, raw q",
+    partial(_generate, propose=_drawn_from(lambda q: _normalised(np.where(q >= np.sort(q)[-2], q, 0)))),
+    "the token is drawn after top-k, the ratio uses the unfiltered row",
+    "huggingface/transformers#47932",
+    generator=True,
+)
+_add(
+    "soft-q",
+    "Arg-maxed draft, soft q",
+    partial(_generate, propose=_drawn_from(lambda q: temperature(q, 0))),
+    "the token is the arg-max of q, the ratio uses q as if it had been sampled",
+    "huggingface/transformers#32867",
+    "jaymody/speculative-sampling#3",
+    generator=True,
+)
+_add(
+    "half-precision-draw",
+    "Drawn in half precision, tested in single",
+    partial(_generate, propose=_drawn_from(lambda q: _normalised(q.astype(np.float16).astype(float)))),
+    "the token is drawn from q rounded to 16 bits",
+    "deepseek-ai/DeepSpec#31",
+    generator=True,
+)
+
+
+def _invented(draft, text, k, rng):
+    tokens, _ = ArgmaxDraft(draft).propose(text, k, rng)
+    rows = np.zeros((k, draft.vocab_size))
+    rows[np.arange(k), tokens] = 0.001
+    return tokens, rows
+
+
+_add(
+    "invented-q",
+    "Invented q for a look-up draft",
+    partial(_generate, propose=_invented),
+    "a deterministic token is handed over with a made-up small probability instead of 1",
+    "openvinotoolkit/openvino.genai#2331",
+    generator=True,
+)
+_add(
+    "shifted-rows",
+    "Rows shifted by one",
+    partial(_verify, row=lambda rows, i: rows[max(i - 1, 0)]),
+    "from the second token on, p is the row of the position before",
+    "NVIDIA/TensorRT-LLM#15098",
+)
+
+
+# Random numbers shared or wrong.
+
+
+def _reuses_the_drafts_noise(target, draft, prefix, n_tokens, k, rng, stop=None):
+    noise = []
+
+    def propose(draft, text, k, rng):
+        noise[:] = [rng.random() for _ in range(k)]
+        tokens, rows = [], []
+        for u in noise:
+            rows.append(draft.next_dist([*text, *tokens]))
+            tokens.append(draw(rows[-1], u))
+        return tokens, np.array(rows)
+
+    def verify(draft_tokens, draft_dists, target_dists, rng):
+        tested = iter(noise)
+        return _verify(
+            draft_tokens,
+            draft_dists,
+            target_dists,
+            rng,
+            coin=lambda rng, coins: (rng.random(), next(tested)),
+            accepts=lambda coin, ratio: coin[0] < ratio,
+            replaces=lambda p, q, x, coin, rng: draw(verifiers.replacement(p, q), coin[1]),
+        )
+
+    return _generate(target, draft, prefix, n_tokens, k, rng, stop, propose=propose, verify=verify)
+
+
+_add(
+    "drafts-noise",
+    "The draft's noise reused for the replacement",
+    _reuses_the_drafts_noise,
+    "the uniform that drew the drafted token draws its replacement too",
+    "vllm-project/vllm#54282",
+    generator=True,
+)
+_add(
+    "failed-coin",
+    "The coin that failed draws the replacement",
+    partial(_verify, replaces=lambda p, q, x, coin, rng: draw(verifiers.replacement(p, q), coin)),
+    "the residual is drawn from with the uniform that has just failed the test",
+    "vllm-project/vllm-ascend#16370",
+)
+_add(
+    "coin-stuck",
+    "Uniform stuck at zero",
+    partial(_verify, coin=lambda rng, coins: 0.0),
+    "every coin is 0, so everything possible is accepted",
+    "vllm-project/vllm-ascend#13730",
+)
+_add(
+    "closed-coin",
+    "Coin ≤ ratio",
+    partial(_verify, accepts=lambda coin, ratio: coin <= ratio),
+    "≤ in place of <: a coin of exactly 0 accepts a token with p = 0",
+    "sgl-project/sglang#35771",
+    by="extreme coins",
+)
+_add(
+    "reseeded-coin",
+    "Generator re-seeded before every coin",
+    partial(_verify, coin=lambda rng, coins: coins[0] if coins else rng.random()),
+    "all coins of a round are the same number",
+    "feifeibear/LLMSpeculativeSampling",
+)
+
+
+class _Coarse:
+    """A uniform rounded down to a multiple of 2⁻²⁴, as far as a comparison can tell."""
+
+    def __init__(self, u):
+        self.u = u
+
+    def __lt__(self, threshold):
+        if threshold is self:  # as a sorted search asks of its key
+            return False
+        # ⌊u·2²⁴⌋ < t·2²⁴ if and only if u·2²⁴ < ⌈t·2²⁴⌉
+        return self.u < Fraction(math.ceil(Fraction(threshold) * 2**24), 2**24)
+
+    def __ge__(self, threshold):
+        return not self < threshold
+
+    def __gt__(self, threshold):  # ties have positive probability here
+        if threshold is self:
+            return False
+        return self >= Fraction(math.floor(Fraction(threshold) * 2**24) + 1, 2**24)
+
+    def __le__(self, threshold):
+        return not self > threshold
+
+
+class _FewBits:
+    def __init__(self, rng):
+        self.rng = rng
+
+    def random(self):
+        return _Coarse(self.rng.random())
+
+
+_add(
+    "few-bits",
+    "Uniforms of 24 bits",
+    lambda draft_tokens, draft_dists, target_dists, rng: _verify(
+        draft_tokens, draft_dists, target_dists, _FewBits(rng)
+    ),
+    "every uniform is a multiple of 2⁻²⁴, so tokens rarer than that starve",
+    "vllm-project/vllm#51367",
+)
+
+
+# The rule itself.
+
+
+def _replaces(row):
+    """Replace a rejected token by a draw from row(p, q, x)."""
+    return partial(_verify, replaces=lambda p, q, x, coin, rng: draw(row(p, q, x), rng.random()))
+
+
+def _softmax(weights):
+    return _normalised(np.exp(np.asarray(weights, dtype=float)))
+
+
+def _subtracted_at(p, q, x):
+    rest = p.copy()
+    rest[x] = max(p[x] - q[x], 0)
+    return _normalised(rest)
+
+
+def _by_ratios(p, q, x, coin, rng):
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rest = q * np.maximum(p / q - 1, 0)  # (p − q)⁺, until a token is impossible on both sides
+        cumulative = np.cumsum(rest / rest.sum())
+    u = rng.random()
+    return int(np.argmax([bool(u < entry) for entry in cumulative]))
+
+
+_add(
+    "softmaxed-residual",
+    "Softmax of the residual",
+    _replaces(lambda p, q, x: _softmax(excess(p, q))),
+    "the excess is put through a softmax instead of being divided by its sum",
+    "huggingface/transformers#28508",
+)
+_add(
+    "subtracts-at-the-token",
+    "Residual subtracts q at the drafted token only",
+    _replaces(_subtracted_at),
+    "the residual is p without its mass at the rejected token",
+    "xLLM-AI/xllm#2175",
+)
+_add(
+    "replaces-from-p",
+    "Replacement drawn from p",
+    _replaces(lambda p, q, x: p),
+    "the rejected token is replaced from the target's row, not the residual",
+)
+
+
+def _draws_again(draft_tokens, draft_dists, target_dists, rng):
+    emitted = []
+    for x, p in zip(draft_tokens, target_dists):
+        if draw(p, rng.random()) != x:
+            return [*emitted, draw(p, rng.random())]
+        emitted.append(int(x))
+    return [*emitted, draw(target_dists[-1], rng.random())]
+
+
+_add(
+    "draws-again",
+    "Compares with a target draw, then draws again",
+    _draws_again,
+    "the draw that differed from the drafted token is thrown away, and another is emitted",
+    "romsto/Speculative-Decoding",
+)
+_add(
+    "ratio-to-the-maximum",
+    "Ratio against the row's maximum",
+    partial(_verify, ratio=lambda p, q, x: p[x] / p.max()),
+    "a token is kept with p(x) ÷ max p, whatever q was",
+    "1bit-MONSTER#637",
+)
+_add(
+    "floored-residual",
+    "Floor under the residual",
+    _replaces(lambda p, q, x: _normalised(excess(p, q) + 0.001)),
+    "a small constant is added to every entry of the residual",
+    "vllm-project/vllm#13933",
+    world=_ZEROS,
+)
+_add(
+    "always-greedy",
+    "Target arg-maxed whatever the temperature",
+    verifiers.greedy,
+    "the target's arg-max is emitted, at every temperature",
+    "sgl-project/sglang#37134",
+)
+
+
+def _goes_on(draft_tokens, draft_dists, target_dists, rng):
+    emitted = []
+    for i, x in enumerate(draft_tokens):
+        emitted += _verify([x], draft_dists[i : i + 1], target_dists[i : i + 2], rng)[:1]
+    return [*emitted, draw(target_dists[-1], rng.random())]
+
+
+_add(
+    "goes-on",
+    "Continuing after a rejection",
+    _goes_on,
+    "later drafted tokens are tested and kept behind a replaced one",
+    "openvinotoolkit/openvino.genai#4190",
+    "lucidrains/speculative-decoding#3",
+)
+_add(
+    "nan-residual",
+    "NaN taken for a row",
+    partial(_verify, replaces=_by_ratios),
+    "where p = q = 0 the residual is 0/0, every comparison with it is false, and token 0 comes out",
+    "vllm-project/vllm#41834",
+    "vllm-project/vllm#53029",
+    world=_ZEROS,
+)
+
+# The bonus row.
+
+
+def _bonus(row):
+    """Draw the bonus token from row(target rows, draft rows)."""
+    return partial(_verify, bonus=lambda target, drafts, rng: draw(row(target, drafts), rng.random()))
+
+
+_add(
+    "samples-only-the-bonus",
+    "Only the bonus row is sampled",
+    lambda draft_tokens, draft_dists, target_dists, rng: [
+        *(out := verifiers.greedy(draft_tokens, draft_dists, target_dists))[:-1],
+        draw(target_dists[-1], rng.random()) if len(out) > len(draft_tokens) else out[-1],
+    ],
+    "drafted positions are compared with the arg-max, and only the bonus token is drawn",
+    "ROCm/ATOM#2318",
+)
+_add(
+    "filters-only-the-bonus",
+    "Only the bonus row is filtered",
+    _bonus(lambda target, drafts: _normalised(np.where(target[-1] >= 0.6 * target[-1].max(), target[-1], 0))),
+    "min-p is applied to the bonus row alone",
+    "vllm-project/vllm#42744",
+)
+_add(
+    "bonus-without-temperature",
+    "Bonus ignores the temperature",
+    _bonus(lambda target, drafts: temperature(target[-1], 2)),
+    "at temperature 0.5 the bonus token is drawn from the row at temperature 1",
+    "hemingkx/Spec-Bench",
+)
+_add(
+    "bonus-arg-maxed",
+    "Bonus arg-maxed",
+    partial(_verify, bonus=lambda target, drafts, rng: int(np.argmax(target[-1]))),
+    "the bonus token is the arg-max of its row",
+)
+_add(
+    "bonus-from-q",
+    "Bonus drawn from q",
+    _bonus(lambda target, drafts: drafts[-1] if len(drafts) else target[-1]),
+    "the bonus token is drawn from the draft's last row",
+)
+_add(
+    "bonus-from-the-row-before",
+    "Bonus drawn from the row before",
+    _bonus(lambda target, drafts: target[max(len(drafts) - 1, 0)]),
+    "the bonus token is drawn from the row that tested the last drafted token",
+)
+
+# Around the rule.
+
+_add(
+    "penalty-sees-one-token",
+    "Penalty sees one token a round",
+    partial(
+        _generate,
+        rows=lambda target, text, drafted: np.array(
+            [target.next_dist([*text, *drafted[max(i - 1, 0) : i]]) for i in range(len(drafted) + 1)]
+        ),
+    ),
+    "a row with a memory is given the text before the round and one token of it",
+    "sgl-project/sglang#33643",
+    generator=True,
+    world=World("memory", RepetitionPenalty(DENSE[0], 2), FEW[1], k=2, n_tokens=3),
+)
+_add(
+    "stop-at-the-end-of-a-round",
+    "Stop token inside a block",
+    partial(
+        _generate,
+        stopped=lambda emitted, stop: emitted[-1] in stop,
+        finish=lambda text, n_tokens, stop: text[:n_tokens],
+    ),
+    "only the last token of a round is compared with the stop token",
+    "huggingface/transformers#47912",
+    generator=True,
+    world=World("stop token", *DENSE, k=2, n_tokens=3, stop=1),
+)
+_add(
+    "first-token-lost",
+    "First token lost",
+    partial(_generate, finish=lambda text, n_tokens, stop: cut(text, n_tokens, stop)[1:]),
+    "the returned text begins with its second token",
+    "Lightning-AI/litgpt#2307",
+    generator=True,
+)
+_add(
+    "surplus-kept",
+    "Up to k tokens too many",
+    partial(_generate, finish=lambda text, n_tokens, stop: cut(text, len(text), stop)),
+    "the surplus of the last round is not cut",
+    "jaymody/speculative-sampling",
+    generator=True,
+)
+
+
+def _two_candidates(target, draft, prefix, n_tokens, k, rng, stop=None):
+    def propose(draft, text, k, rng):
+        q = draft.next_dist(text)
+        first = draw(q, rng.random())
+        rest = np.where(np.arange(len(q)) == first, 0, q)
+        second = draw(_normalised(rest), rng.random()) if rest.any() else first
+        return [first, second], np.array([q, q])
+
+    def verify(candidates, draft_dists, target_dists, rng):
+        row = target_dists[0]
+        for x, q in zip(candidates, draft_dists):
+            if rng.random() < row[x] / q[x]:
+                return [int(x)]
+            row = verifiers.replacement(row, q)
+        return [draw(row, rng.random())]
+
+    def first_row(target, text, drafted):
+        return [target.next_dist(text)]
+
+    return _generate(
+        target, draft, prefix, n_tokens, k, rng, stop, propose=propose, verify=verify, rows=first_row
+    )
+
+
+_add(
+    "without-replacement",
+    "Candidates without replacement, plain q",
+    _two_candidates,
+    "the second of two different candidates is tested against q, though q without the first drew it",
+    "SafeAILab/EAGLE#74",
+    generator=True,
+)
+
+# Innocent, though accused.
+
+_add(
+    "one-hot",
+    "Any drafted token, tested as if the draft had been certain",
+    verifiers.one_hot,
+    "keep with p(x), else draw from p without x",
+    "vllm-project/vllm#40149",
+    "SafeAILab/EAGLE#221",
+    kind="innocent",
+)
+_add(
+    "sampler-match",
+    "Accept if the draft equals the target's own draw, and emit that draw either way",
+    verifiers.sampler_match,
+    "every emitted token is a draw from p",
+    "ml-explore/mlx-swift-lm#459",
+    "lablup/mlxcel#992",
+    kind="innocent",
+)
+
+# Lossy by design: not bugs, and never exact.
+
+
+def _against_a_mixture(draft_tokens, draft_dists, target_dists, rng):
+    mixed = [0.75 * p + 0.25 * q for p, q in zip(target_dists, draft_dists)]
+    return _verify(draft_tokens, draft_dists, [*mixed, target_dists[-1]], rng)
+
+
+def _is_typical(p, x):
+    entropy = -sum(entry * np.log(entry) for entry in map(float, p) if entry > 0)
+    return float(p[x]) > min(0.3, 0.9 * np.exp(-entropy))
+
+
+def _typically(draft_tokens, draft_dists, target_dists, rng):
+    emitted = []
+    for x, p in zip(draft_tokens, target_dists):
+        if not _is_typical(p, x):
+            break
+        emitted.append(int(x))
+    return [*emitted, draw(target_dists[len(emitted)], rng.random())]
+
+
+_add(
+    "typical",
+    "Typical acceptance",
+    _typically,
+    "a token is kept if p(x) exceeds a threshold that falls with the row's entropy",
+    "FasterDecoding/Medusa",
+    kind="lossy",
+)
+_add(
+    "lenient",
+    "Lenience",
+    partial(_verify, ratio=lambda p, q, x: p[x] / (0.8 * q[x])),
+    "a token is kept with p ÷ (0.8 q)",
+    kind="lossy",
+)
+_add(
+    "mixture",
+    "Mixture of p and q",
+    _against_a_mixture,
+    "tokens are tested against 0.75 p + 0.25 q",
+    "huggingface/transformers#45979",
+    kind="lossy",
+)
+
+
+# What shows them, and what does not.
+
+
+def certificate(exhibit, **options) -> Certificate:
+    """The certificate of an exhibit on its own world, or on those given as `worlds`.
+
+    Parameters
+    ----------
+    exhibit : Exhibit
+    **options
+        As for `certify`.
+
+    Returns
+    -------
+    Certificate
+
+    Examples
+    --------
+    >>> found = certificate(EXHIBITS["replaces-from-p"])
+    >>> found.verdict, found.total_variation
+    ('not exact', Fraction(5, 32))
+    """
+    ask = certify_generator if exhibit.is_generator else certify
+    return ask(exhibit.sampler, **({"worlds": [exhibit.world]} | options))
+
+
+_HALVES = World("two tokens", table([1, 2], [2, 1]), table([2, 1], [1, 1]), k=2, n_tokens=3)
+_EQUAL = World("draft = target", DENSE[0], DENSE[0], k=2, n_tokens=3)
+_COLD = World(
+    "temperature 0",
+    *(MappedModel(model, lambda row: temperature(row, 0)) for model in (DENSE[0], DENSE[1])),
+    k=2,
+    n_tokens=5,
+)
+
+
+def _observed(sampler, is_generator, world):
+    """Law of (tokens accepted in the first round, text), in floats; a fault counts as a text of its own."""
+    target, draft = (
+        MappedModel(model, lambda row: np.asarray(row, dtype=float)) for model in (world.target, world.draft)
+    )
+
+    def generated(rng):
+        trace = sampler(target, draft, list(world.prefix), world.n_tokens, world.k, rng)
+        return trace.rounds[0].accepted, tuple(trace.tokens)
+
+    def verified(rng):
+        text = list(world.prefix)
+        drafted, rows = as_draft(draft).propose(text, world.k, rng)
+        emitted = list(sampler(drafted, rows, next_rows(target, [*text, *drafted], world.k + 1), rng))
+        accepted = len(emitted) - 1
+        while len(emitted) < world.n_tokens:
+            emitted.append(draw(target.next_dist([*text, *emitted]), rng.random()))
+        return accepted, tuple(map(int, emitted[: world.n_tokens]))
+
+    return law(generated if is_generator else verified)
+
+
+def _distance_of(law_a, law_b, statistic):
+    """Total variation between the laws of a statistic of (accepted, text)."""
+    difference = {}
+    for sign, found in ((1, law_a), (-1, law_b)):
+        for outcome, mass in found.items():
+            key = statistic(*outcome)
+            difference[key] = difference.get(key, 0) + sign * mass
+    return sum(max(gap, 0) for gap in difference.values())
+
+
+def _mean_accepted(found):
+    return sum(accepted * mass for (accepted, _), mass in found.items())
+
+
+USUAL_TESTS = (
+    "acceptance rate",
+    "greedy equality",
+    "first token",
+    "V = 2",
+    "draft = target",
+    "zero support",
+    "joint law",
+)
+
+
+def usual_tests(exhibit) -> dict[str, bool]:
+    """Which of the tests that people run would catch an exhibit, in its ideal form.
+
+    Each test is given the exact law in place of a sample, and counts as catching what differs by more
+    than 0.001, which takes about a million draws. So a miss is no bad luck.
+
+    Parameters
+    ----------
+    exhibit : Exhibit
+
+    Returns
+    -------
+    dict
+        Name of the test -> caught. "acceptance rate": the mean number of accepted tokens of a round.
+        "greedy equality": the text at temperature 0. "first token": its histogram. "V = 2", "draft =
+        target": the joint law there. "zero support": a token with p = 0. "joint law": that of a round
+        completed to k + 1 tokens on a dense world of three tokens, and on the exhibit's own.
+
+    Examples
+    --------
+    >>> usual_tests(EXHIBITS["goes-on"])["first token"], usual_tests(EXHIBITS["goes-on"])["joint law"]
+    (False, True)
+    """
+    right = generate_speculative if exhibit.is_generator else verifiers.token
+
+    def both(world):
+        if exhibit.is_generator:
+            world = replace(world, k=1)
+        return (_observed(s, exhibit.is_generator, world) for s in (exhibit.sampler, right))
+
+    def differs(world, statistic):
+        return _distance_of(*both(world), statistic) > _SEEN
+
+    def text(_, tokens):
+        return tokens
+
+    found, expected = both(_WORLD)
+    zeros, zeros_right = both(replace(_ZEROS, k=1))
+    return {
+        "acceptance rate": abs(_mean_accepted(found) - _mean_accepted(expected)) > _SEEN,
+        "greedy equality": differs(_COLD, text),
+        "first token": _distance_of(found, expected, lambda _, tokens: tokens[:1]) > _SEEN,
+        "V = 2": differs(_HALVES, text),
+        "draft = target": differs(_EQUAL, text),
+        "zero support": not {tokens for _, tokens in zeros} <= {tokens for _, tokens in zeros_right},
+        "joint law": certificate(exhibit).verdict == "not exact" and exhibit.detector == "joint law",
+    }
