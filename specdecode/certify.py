@@ -16,14 +16,24 @@ from scipy import optimize, stats
 
 from specdecode.checks import as_tokens
 from specdecode.drafts import as_draft
-from specdecode.exact import LazyGenerator, against, ancestral_law, law
+from specdecode.exact import LazyGenerator, against, ancestral_law, distance, law
 from specdecode.models import MappedModel, MarkovModel, next_rows
 from specdecode.paths import Inexact, NotReproducible, TooLarge
 from specdecode.rule import overlap
 from specdecode.sampling import draw
 from specdecode.worlds import World, extreme_worlds, generator_worlds, verifier_worlds
 
-__all__ = ["Certificate", "Check", "Fault", "Witness", "certify", "certify_generator", "g_test", "resolution"]
+__all__ = [
+    "Certificate",
+    "Check",
+    "Fault",
+    "Witness",
+    "certify",
+    "certify_generator",
+    "distance_on",
+    "g_test",
+    "resolution",
+]
 
 _MAX_PATHS = 50_000
 _REPEATS = 5  # enumerations that must agree before a sampler is called not exact
@@ -84,7 +94,8 @@ class Witness:
     outcome : tuple of int, or Fault
         What comes out with the wrong probability.
     probability, expected : Fraction or float
-        What its probability is, and should be; floats if it was estimated from a sample.
+        What its probability is, and should be: simple fractions where the float program is within
+        rounding of one, floats if it was estimated from a sample.
     how : str
         How it was found: "enumerated", "sampled", or with which extreme coin.
     hints : tuple of str
@@ -128,10 +139,17 @@ def _shown(role, model):
     return [f"{role:<10} {kind}", *(f"           after {s}: {text}" for s, text in enumerate(texts))]
 
 
+def _simple(value):
+    """The simple fraction that a probability is within rounding, or the probability itself."""
+    simple = Fraction(value).limit_denominator(10_000)
+    return simple if abs(simple - Fraction(value)) < 1e-12 else value
+
+
 def _number(value):
     """A probability for reading: as a fraction if a simple one is within rounding, else as a decimal."""
-    simple = Fraction(value).limit_denominator(10_000)
-    return str(simple) if abs(simple - Fraction(value)) < 1e-12 else f"{float(value):.6g}"
+    simple = _simple(value)
+    plain = isinstance(simple, Fraction) and simple.denominator <= 10_000
+    return str(simple) if plain else f"{float(value):.6g}"
 
 
 @dataclass(frozen=True)
@@ -346,6 +364,36 @@ def certify_generator(
     return replace(found, notes=(*found.notes, *notes))
 
 
+def distance_on(sampler, world, is_generator=False) -> Fraction:
+    """Total variation of a sampler from its target on one world, by one enumeration.
+
+    Parameters
+    ----------
+    sampler : callable
+        A verifier, or a generator if `is_generator`.
+    world : World
+    is_generator : bool
+
+    Returns
+    -------
+    Fraction
+        A fault, such as an exception, counts as an outcome that should not be.
+
+    Raises
+    ------
+    Inexact, NotReproducible, TooLarge
+        If the sampler cannot be enumerated; `certify` would sample it.
+
+    Examples
+    --------
+    >>> from specdecode import verifiers
+    >>> float(distance_on(verifiers.greedy, verifier_worlds()[0])) > 0.4
+    True
+    """
+    trial = (_Generator if is_generator else _Verifier)(sampler)
+    return distance(_enumerated(trial, world), trial.reference(world))
+
+
 # What is put to the test: a program for each world, and the law it should have.
 
 
@@ -449,11 +497,14 @@ def _called(call, vocab_size):
     """The token ids a call returns, or the fault it committed. What `law` must see is let through."""
     try:
         result = call()
-        return as_tokens(getattr(result, "tokens", result), "returned token", vocab_size)
     except (Inexact, NotReproducible, TooLarge):
         raise
     except (Exception, SystemExit) as error:
         return Fault(f"raised {type(error).__name__}: {' '.join(str(error).split())[:200]}")
+    try:
+        return as_tokens(getattr(result, "tokens", result), "what it returned", vocab_size)
+    except ValueError as error:
+        return Fault(str(error))
 
 
 def _snippet(function, certify_name, world, outcome):
@@ -581,7 +632,13 @@ def _confirmed(trial, world, comparison):
     if all(not decisions for decisions in _draws_used(trial, world)):
         hints.append("it never drew a random number")
     return Witness(
-        world, outcome, probability, expected, "enumerated", tuple(hints), trial.snippet(world, outcome)
+        world,
+        outcome,
+        _simple(probability),
+        _simple(expected),
+        "enumerated",
+        tuple(hints),
+        trial.snippet(world, outcome),
     )
 
 

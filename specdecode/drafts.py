@@ -10,7 +10,6 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from specdecode.checks import as_count, as_row, as_tokens
-from specdecode.models import Model
 from specdecode.sampling import draw
 
 __all__ = ["ArgmaxDraft", "Draft", "ModelDraft", "NGramDraft", "as_draft"]
@@ -164,9 +163,9 @@ def as_draft(draft):
     ValueError
         If it has neither `propose` nor `next_dist`.
     """
-    if isinstance(draft, Draft):
+    if hasattr(draft, "propose"):  # asked in every round; isinstance of a protocol is slow
         return draft
-    if isinstance(draft, Model):
+    if hasattr(draft, "next_dist") and hasattr(draft, "vocab_size"):
         return ModelDraft(draft)
     raise ValueError(
         f"draft is a {type(draft).__name__}; want a Draft with propose() or a Model with next_dist()"

@@ -220,29 +220,16 @@ def draw_matrix(caught, axes=None):
     for line, row in enumerate(caught.values()):
         hits = [place for place, test in enumerate(tests) if row[test]]
         misses = [place for place, test in enumerate(tests) if not row[test]]
-        axes.plot(
-            hits,
-            [line] * len(hits),
-            "s",
-            color=COLOR["residual"],
-            ms=8,
-            label="caught" if line == 0 else None,
-        )
-        axes.plot(
-            misses,
-            [line] * len(misses),
-            "o",
-            color=COLOR["target"],
-            ms=4,
-            mfc="none",
-            label="missed" if line == 0 else None,
-        )
+        axes.plot(hits, [line] * len(hits), "s", color=COLOR["residual"], ms=8)
+        axes.plot(misses, [line] * len(misses), "o", color=COLOR["target"], ms=4, mfc="none")
     axes.set_xticks(range(len(tests)), tests, rotation=35, ha="left")
     axes.set_yticks(range(len(caught)), list(caught))
     axes.xaxis.tick_top()
     axes.set(xlim=(-0.5, len(tests) - 0.5), ylim=(len(caught) - 0.5, -0.5))
     axes.tick_params(length=0, labelsize=9)
     axes.spines[:].set_visible(False)
+    axes.plot([], [], "s", color=COLOR["residual"], ms=8, label="caught")
+    axes.plot([], [], "o", color=COLOR["target"], ms=4, mfc="none", label="missed")
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=2)
     return axes
 

@@ -61,3 +61,24 @@ def test_bad_places_are_refused_before_anything_is_drawn(tmp_path):
         with pytest.raises(ValueError, match="want a"):
             plots.check_path(path)
     assert plots.check_path(tmp_path / "a.png").name == "a.png"
+
+
+def test_a_matrix_marks_what_is_caught_and_what_is_missed():
+    axes = plots.draw_matrix({"a": {"x": True, "y": False}, "b": {"x": False, "y": False}})
+    squares = [tuple(p) for line in axes.lines if line.get_marker() == "s" for p in line.get_xydata()]
+    rings = [tuple(p) for line in axes.lines if line.get_marker() == "o" for p in line.get_xydata()]
+    assert squares == [(0, 0)]
+    assert sorted(rings) == [(0, 1), (1, 0), (1, 1)]
+
+
+def test_paths_are_drawn_where_they_lie():
+    axes = plots.draw_paths([((0, 0.5), (0, 1), "0", "accepted"), ((0.5, 1), (0, 1), "1", "residual")])
+    assert [text.get_position() for text in axes.texts] == [(0.25, 0.5), (0.75, 0.5)]
+
+
+def test_resolution_and_speedup_draw_every_curve():
+    axes = plots.draw_resolution([10, 100], {"a": [0.5, 0.2], "b": [0.6, 0.3]})
+    assert [line.get_ydata().tolist() for line in axes.lines] == [[0.5, 0.2], [0.6, 0.3]]
+    axes = plots.draw_speedup({"a": [1.0, 2.0, 1.5]})
+    ring = [line for line in axes.lines if line.get_markersize() == 12]
+    assert [line.get_xydata().tolist() for line in ring] == [[[2.0, 2.0]]]
