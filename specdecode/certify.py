@@ -91,6 +91,8 @@ class Witness:
     ----------
     world : World
         Rational rows, draft and k.
+    drafted : tuple of int, or None
+        For a verifier, the drafted tokens that lead to the outcome most often.
     outcome : tuple of int, or Fault
         What comes out with the wrong probability.
     probability, expected : Fraction or float
@@ -105,6 +107,7 @@ class Witness:
     """
 
     world: World
+    drafted: tuple[int, ...] | None
     outcome: object
     probability: Fraction | float
     expected: Fraction | float
@@ -121,6 +124,7 @@ class Witness:
             f"world      {where}",
             *_shown("target", world.target),
             *_shown("draft", world.draft),
+            *([f"drafted    {self.drafted}, for instance"] if self.drafted else []),
             f"outcome    {self.outcome}",
             f"found      {self.how}",
         ]
@@ -231,6 +235,7 @@ class Certificate:
             "target": repr(self.witness.world.target),
             "draft": repr(self.witness.world.draft),
             "prefix": list(self.witness.world.prefix),
+            "drafted": self.witness.drafted and list(self.witness.drafted),
             "outcome": str(self.witness.outcome),
             "probability": _number(self.witness.probability),
             "expected": _number(self.witness.expected),
@@ -401,7 +406,8 @@ class _Verifier:
     """A verifier on a world: draft, verify, complete to k + 1 tokens."""
 
     def __init__(self, function, arithmetic=float):
-        self.function, self.arithmetic, self.written, self.hints = function, arithmetic, False, set()
+        self.function, self.arithmetic = function, arithmetic
+        self.written, self.hints, self.drafted = False, set(), None
 
     def reference(self, world):
         return ancestral_law(world.target, world.prefix, world.k + 1)
@@ -427,6 +433,7 @@ class _Verifier:
 
     def emitted(self, drafted, q, p, rng, vocab_size):
         """What the function returns for one round, or the fault it committed."""
+        self.drafted = tuple(drafted)
         given = np.array(drafted, dtype=np.int64), q.astype(self.arithmetic), p.astype(self.arithmetic)
         kept = [array.copy() for array in given]
         tokens = _called(lambda: self.function(*given, rng), vocab_size)
@@ -449,7 +456,7 @@ class _Generator:
     """A generator on a world: the whole text."""
 
     def __init__(self, function):
-        self.function, self.written, self.hints = function, False, set()
+        self.function, self.written, self.hints, self.drafted = function, False, set(), None
 
     def reference(self, world):
         return ancestral_law(world.target, world.prefix, world.n_tokens, stop=world.stop)
@@ -633,6 +640,7 @@ def _confirmed(trial, world, comparison):
         hints.append("it never drew a random number")
     return Witness(
         world,
+        _leading_to(trial, world, outcome),
         outcome,
         _simple(probability),
         _simple(expected),
@@ -640,6 +648,14 @@ def _confirmed(trial, world, comparison):
         tuple(hints),
         trial.snippet(world, outcome),
     )
+
+
+def _leading_to(trial, world, outcome):
+    """The drafted tokens that lead to an outcome most often; None if nothing leads there."""
+    run = trial.program(world)
+    joint = law(lambda rng: (run(rng), trial.drafted), max_paths=_MAX_PATHS)
+    leading = {drafted: mass for (found, drafted), mass in joint.items() if found == outcome}
+    return max(leading, key=leading.get, default=None)
 
 
 def _draws_used(trial, world):
@@ -725,7 +741,14 @@ def _with_extremes(found, trial):
                     how = f"with every coin exactly {u!r}: {outcome}, which has p = 0 or is no text"
                     snippet = trial.snippet(world, outcome)
                     witness = Witness(
-                        world, outcome, Fraction(0), Fraction(0), how, tuple(sorted(trial.hints)), snippet
+                        world,
+                        None,
+                        outcome,
+                        Fraction(0),
+                        Fraction(0),
+                        how,
+                        tuple(sorted(trial.hints)),
+                        snippet,
                     )
                     return replace(found, verdict="not exact", witness=witness)
     return found
@@ -805,6 +828,7 @@ def _sampled(trial, worlds, tolerance, draws, alpha, seed, reason):
             expected = float(reference.get(outcome, 0))
             witness = Witness(
                 world,
+                None,
                 outcome,
                 shares.get(outcome, 0.0),
                 expected,

@@ -137,14 +137,7 @@ def greedy(draft_tokens, draft_dists, target_dists, rng=None):
     >>> greedy([1], [rows[0]], rows), greedy([2], [rows[0]], rows)
     ([1, 1], [1])
     """
-    _check_counts(draft_tokens, draft_dists, target_dists)
-    emitted = []
-    for i in range(len(draft_tokens) + 1):
-        p = as_row(target_dists[i], f"target_dists[{i}]")
-        emitted.append(int(np.argmax(p)))
-        if i < len(draft_tokens) and as_token(draft_tokens[i], f"draft_tokens[{i}]", len(p)) != emitted[i]:
-            break
-    return emitted
+    return _while_it_matches(draft_tokens, draft_dists, target_dists, lambda p: int(np.argmax(p)))
 
 
 def one_hot(draft_tokens, draft_dists, target_dists, rng):
@@ -181,7 +174,10 @@ def one_hot(draft_tokens, draft_dists, target_dists, rng):
     >>> one_hot([1], None, [[0.5, 0.25, 0.25]] * 2, np.random.default_rng(0))
     [0]
     """
-    certain = [(np.arange(len(p)) == x).astype(int) for x, p in zip(draft_tokens, target_dists)]
+    certain = [
+        (np.arange(len(p)) == x).astype(int).astype(np.asarray(p).dtype)
+        for x, p in zip(draft_tokens, target_dists)
+    ]
     return token(draft_tokens, certain, target_dists, rng)
 
 
@@ -217,11 +213,16 @@ def sampler_match(draft_tokens, draft_dists, target_dists, rng):
     >>> sampler_match([0, 1], [None] * 2, [[1.0, 0.0]] * 3, np.random.default_rng(0))
     [0, 0]
     """
+    return _while_it_matches(draft_tokens, draft_dists, target_dists, lambda p: draw(p, rng.random()))
+
+
+def _while_it_matches(draft_tokens, draft_dists, target_dists, choose):
+    """Emit what `choose` makes of each target row, up to the first that is not the drafted token."""
     _check_counts(draft_tokens, draft_dists, target_dists)
     emitted = []
     for i in range(len(draft_tokens) + 1):
         p = as_row(target_dists[i], f"target_dists[{i}]")
-        emitted.append(draw(p, rng.random()))
+        emitted.append(choose(p))
         if i < len(draft_tokens) and as_token(draft_tokens[i], f"draft_tokens[{i}]", len(p)) != emitted[i]:
             break
     return emitted

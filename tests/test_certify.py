@@ -89,6 +89,7 @@ def test_a_wrong_rule_gets_a_witness_that_can_be_run(tmp_path, run_python):
     witness = found.witness
     assert witness.world.k == 1, "the smallest world that shows it"
     assert (witness.outcome, witness.probability, witness.expected) == ((0, 0), F(1, 6), F(1, 4))
+    assert witness.drafted == (2,)
     assert "a rejected token was replaced by itself" in witness.hints
     with pytest.raises(AssertionError, match="has        1/6, should have 1/4"):
         found.require_exact()

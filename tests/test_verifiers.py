@@ -6,11 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from worlds import DRAFT, TARGET
 
-from specdecode.drafts import ModelDraft
+from specdecode import generate_speculative, generate_target_only
+from specdecode.drafts import ModelDraft, NGramDraft
 from specdecode.exact import ancestral_law, law
 from specdecode.models import MappedModel, next_rows
 from specdecode.sampling import draw, temperature
-from specdecode.verifiers import greedy, replacement, token
+from specdecode.verifiers import greedy, one_hot, replacement, sampler_match, token
 
 LAST = 1 - 2.0**-53
 
@@ -40,9 +41,20 @@ def one_round(verifier, k, target=TARGET, draft=DRAFT, completion=None):
     return program
 
 
+@pytest.mark.parametrize("rule", [token, one_hot, sampler_match])
 @pytest.mark.parametrize("k", [0, 1, 2, 3])
-def test_the_token_rule_has_the_target_law_exactly(k):
-    assert law(one_round(token, k)) == ancestral_law(TARGET, [0], k + 1)
+def test_exact_rules_have_the_target_law_exactly(rule, k):
+    assert law(one_round(rule, k)) == ancestral_law(TARGET, [0], k + 1)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_sampler_match_gives_the_text_of_plain_sampling(seed):
+    """Each emitted token spends one uniform, drafts that look up spend none: same uniforms, same text."""
+    fast = generate_speculative(
+        TARGET, NGramDraft(3), [0, 1, 0], 30, 3, np.random.default_rng(seed), verifier=sampler_match
+    )
+    assert fast.tokens == generate_target_only(TARGET, [0, 1, 0], 30, np.random.default_rng(seed))
+    assert fast.target_passes < 30
 
 
 def replaced_from_the_target(draft_tokens, draft_dists, target_dists, rng):
