@@ -2,8 +2,9 @@
 
 `certify` takes a verifier and `certify_generator` a whole generator, unmodified. On each world of a
 battery (`specdecode.worlds`) the exact law of what comes out is enumerated (`specdecode.exact`) and
-compared with plain sampling from the target. Only this joint law decides: not the acceptance rate, not
-the first token. What cannot be enumerated is sampled, and the certificate says so, and why.
+compared with plain sampling from the target. This joint law decides, not the acceptance rate and not the
+first token; besides, coins of exactly 0 and 1 − 2⁻⁵³ must not let out what the target forbids. What cannot
+be enumerated is sampled, and the certificate says so, and why.
 """
 
 import inspect
@@ -85,7 +86,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Witness:
-    """The smallest case found in which a sampler is wrong.
+    """The first world, small ones being tried first, on which a sampler is wrong.
 
     Attributes
     ----------
@@ -211,10 +212,9 @@ class Certificate:
                 f"{float(self.total_variation):.1e}, allowed {self.tolerance:g}"
             )
         elif self.witness is not None:
-            size = (
-                "" if self.total_variation is None else f"; total variation {_number(self.total_variation)}"
+            lines.append(
+                f"  {self.method}; largest total variation on a world {_number(self.total_variation)}"
             )
-            lines.append(f"  {self.method}{size}")
             lines += [f"  {line}" for line in str(self.witness).split("\n")]
         if self.reason:
             lines.append(f"  sampled, because {self.reason}")
@@ -298,9 +298,10 @@ def certify(
     Guarantee
     ---------
     "exact": on every world the enumerated law is within the tolerance of the target's (thm-law in
-    chapter 4); it says nothing about other worlds. "not exact": proved by its witness if enumerated, wrong
-    with probability at most alpha if sampled. Whatever happens with a total probability below the
-    tolerance is a note.
+    chapter 4), and no extreme coin does harm; it says nothing about other worlds. "not exact": by the joint
+    law, proved by the witness if enumerated, wrong with probability at most alpha if sampled; or because a
+    coin of exactly 0 or 1 − 2⁻⁵³ lets out a token with p = 0 or a fault, however improbable. Whatever else
+    happens with a total probability below the tolerance is a note.
 
     Examples
     --------
@@ -515,7 +516,11 @@ def _called(call, vocab_size):
 
 
 def _snippet(function, certify_name, world, outcome):
-    name, module = getattr(function, "__qualname__", "sampler"), getattr(function, "__module__", "my_code")
+    name, module = getattr(function, "__qualname__", ""), getattr(function, "__module__", None)
+    if name.isidentifier() and module:
+        bring = f"from {module} import {name}"
+    else:  # a partial, a lambda or a method has no name to import it by
+        name, bring = "sampler", "sampler = ...  # the function that was certified"
     fields = [
         f"{world.name!r}",
         repr(world.target),
@@ -534,7 +539,7 @@ def _snippet(function, certify_name, world, outcome):
         "from specdecode.drafts import ArgmaxDraft, NGramDraft\n"
         "from specdecode.models import MarkovModel, RepetitionPenalty\n"
         "from specdecode.worlds import World\n\n"
-        f"from {module} import {name}\n\n"
+        f"{bring}\n\n"
         f"world = World(\n    {body},\n)\n"
         f"print({certify_name}({name}, worlds=[world]))  # about {outcome}\n"
     )
@@ -699,7 +704,7 @@ def _acceptance_hint(trial, world):
         drafted, rows = draft.propose(world.prefix, world.k, rng)
         target_rows = next_rows(world.target, [*world.prefix, *drafted], world.k + 1)
         emitted = trial.emitted(drafted, rows, target_rows, rng, vocab_size)
-        return not isinstance(emitted, Fault) and len(emitted) > 1
+        return not isinstance(emitted, Fault) and emitted[0] == drafted[0] and len(emitted) > 1
 
     found, right = law(kept).get(True, Fraction(0)), overlap(p, q).sum()
     if abs(found - right) < 1e-12:
@@ -800,7 +805,7 @@ def _further_notes(trial, worlds):
     except (Inexact, NotReproducible, TooLarge):
         equal = False
     if small and equal:
-        notes.append("on rows of Fractions the laws are equal, not only close")
+        notes.append("on rows of Fractions (k = 1) the laws are equal, not only close")
     return notes
 
 

@@ -1,7 +1,7 @@
 """The package's own certificates: the one-token identity in every arithmetic, and the generator's law.
 
-`induced_from_dists` writes down what one drafted token becomes, with the functions of
-`specdecode.rule` and nothing else, so whatever is proved of it is proved of the rule that runs
+`induced_from_dists` writes down what one drafted token becomes, with the functions of `specdecode.rule`
+and the `replacement` of `specdecode.verifiers`, so whatever is proved of it is proved of the rule that runs
 (thm-one-token in chapter 2). Feed it symbols from `symbolic_rows` or `generic_rows` for the theorem,
 Fractions for exact cases, floats for the program.
 """

@@ -3,7 +3,7 @@
 A certificate is computed on these (`specdecode.certify`). They are chosen, not drawn: V ≥ 3, since two
 tokens hide whole classes of faults; zeros on either side and on both; equal and disjoint rows; drafts that
 are sampled, arg-maxed, and looked up; targets with a memory. Rows are rationals with small denominators,
-so that a witness can be read. The smallest come first: the first to fail is the witness.
+so that a witness can be read. Small ones come first, and the first to fail is the witness.
 """
 
 from dataclasses import dataclass, replace
@@ -89,7 +89,7 @@ def _ulp():
 
 
 def verifier_worlds():
-    """The battery for a verifier, smallest first.
+    """The battery for a verifier, small worlds first.
 
     Returns
     -------
@@ -136,7 +136,7 @@ def extreme_worlds():
 
 
 def generator_worlds():
-    """The battery for a generator, smallest first.
+    """The battery for a generator, small worlds first.
 
     Returns
     -------
