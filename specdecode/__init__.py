@@ -10,15 +10,19 @@ drafts       what proposes the tokens
 verifiers    rules that turn drafted tokens and rows into emitted tokens
 cost         block efficiency and speedup in closed form
 speculative  rounds, the generator, and its trace
-clock        time, measured so that it can be quoted
 sweep        the toy world measured over agreements and draft lengths
-exact        the exact law of a program, along the paths of `paths`
+paths        lazy uniforms, and the paths along which they are learnt
+exact        the exact law of a program
 worlds       small targets and drafts, chosen so that faults have nowhere to hide
+gtest        the statistical test for what cannot be enumerated
 certify      does this sampler emit exactly p? asked of anyone's code
 testing      one line in someone else's test suite
 proof        this package's own certificates
+museum       quiet bugs, each a small wrong sampler
 smollm       a real 135M-parameter language model in NumPy
+clock        time, measured so that it can be quoted
 plots        the figures
+loading      functions named on the command line
 cli          the command `spec-decode`
 """
 

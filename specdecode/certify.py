@@ -13,11 +13,11 @@ from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 
 import numpy as np
-from scipy import optimize, stats
 
 from specdecode.checks import as_tokens
 from specdecode.drafts import as_draft
 from specdecode.exact import LazyGenerator, against, ancestral_law, distance, law
+from specdecode.gtest import g_test, resolution
 from specdecode.models import MappedModel, MarkovModel, next_rows
 from specdecode.paths import Inexact, NotReproducible, TooLarge
 from specdecode.rule import overlap
@@ -32,15 +32,12 @@ __all__ = [
     "certify",
     "certify_generator",
     "distance_on",
-    "g_test",
-    "resolution",
 ]
 
 _MAX_PATHS = 50_000
 _REPEATS = 5  # enumerations that must agree before a sampler is called not exact
 _EXTREMES = (0.0, 1 - 2.0**-53)  # the least and the greatest uniform a generator of 53 bits gives
 _HIDING = {"disjoint support", "draft = target", "equal up to one ulp"}  # where most faults do not show
-_MERGE = 50  # expected count of a bin; with fewer the G-test raises false alarms
 
 
 @dataclass(frozen=True)
@@ -866,85 +863,3 @@ def _few(worlds):
     for world in telling:
         by_name.setdefault(world.name, world)
     return list(by_name.values())[:5] or list(worlds)
-
-
-def g_test(counts, reference) -> tuple[float, int]:
-    """Likelihood-ratio test of observed counts against a law, with rare outcomes merged.
-
-    Parameters
-    ----------
-    counts : mapping
-        Outcome -> how often it was seen.
-    reference : mapping
-        Outcome -> its probability.
-
-    Returns
-    -------
-    (float, int)
-        The p-value, and the degrees of freedom. The p-value is 0 if an impossible outcome was seen.
-
-    Guarantee
-    ---------
-    Bins are merged until each expects 50 counts; below that the chi-square approximation is unsound far
-    out in the tail, where an alpha of 1e-6 lies.
-
-    Examples
-    --------
-    >>> g_test({0: 480, 1: 520}, {0: Fraction(1, 2), 1: Fraction(1, 2)})[0] > 0.1
-    True
-    """
-    if any(outcome not in reference for outcome in counts):
-        return 0.0, 0
-    n = sum(counts.values())
-    bins, observed, expected = [], 0, 0.0
-    for outcome in sorted(reference, key=reference.get):
-        observed, expected = observed + counts.get(outcome, 0), expected + n * float(reference[outcome])
-        if expected >= _MERGE:
-            bins.append((observed, expected))
-            observed, expected = 0, 0.0
-    if expected and bins:
-        bins[-1] = (bins[-1][0] + observed, bins[-1][1] + expected)
-    degrees = max(len(bins) - 1, 0)
-    if degrees == 0:
-        return 1.0, 0
-    statistic = 2 * sum(o * np.log(o / e) for o, e in bins if o)
-    return float(stats.chi2.sf(statistic, degrees)), degrees
-
-
-def resolution(n, degrees, alpha, power=0.99):
-    """Smallest total variation that the G-test sees with the given power.
-
-    Parameters
-    ----------
-    n : int
-        Number of texts.
-    degrees : int
-        Degrees of freedom.
-    alpha : float
-        Level of the test.
-    power : float
-
-    Returns
-    -------
-    float
-        In (0, 1]; for every alternative with this distance between the merged bins.
-
-    Guarantee
-    ---------
-    By Pinsker's inequality a distance d has divergence at least 2 d², so a noncentrality of at least
-    4 n d². The power is that of the noncentral chi-square approximation.
-
-    References
-    ----------
-    Cover and Thomas (2006), lemma 11.6.1.
-
-    Examples
-    --------
-    >>> round(resolution(233_000, 26, alpha=1e-6), 3)
-    0.01
-    """
-    if degrees == 0:
-        return 1.0
-    critical = stats.chi2.isf(alpha, degrees)
-    needed = optimize.brentq(lambda c: stats.ncx2.sf(critical, degrees, c) - power, 1e-6, 1e5)
-    return float(min(1.0, np.sqrt(needed / (4 * n))))

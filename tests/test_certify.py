@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from specdecode import generate_speculative, verifiers
-from specdecode.certify import certify, certify_generator, g_test, resolution
+from specdecode.certify import certify, certify_generator
 from specdecode.exact import Law
+from specdecode.gtest import g_test, resolution
 from specdecode.testing import assert_exact, assert_same_law
 from specdecode.worlds import DENSE, World, generator_worlds, verifier_worlds
 
