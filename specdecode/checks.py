@@ -11,16 +11,20 @@ or tested against it, so that both see the same numbers. A float64 or rational r
 """
 
 import operator
+from collections.abc import Collection, Sequence
 from numbers import Rational
+from typing import Any
 
 import numpy as np
 
 __all__ = ["as_count", "as_drafted", "as_row", "as_rows", "as_stop", "as_token", "as_tokens"]
 
+Rows = Sequence[Any] | np.ndarray  # one row or a stack; ArrayLike would leave out Fractions
+
 _SPACING = {2: 2.0**-7, 4: 2.0**-23}
 
 
-def as_row(values, name, vocab_size=None):
+def as_row(values: Rows, name: str, vocab_size: int | None = None) -> np.ndarray:
     """One row as an array the rule can trust.
 
     Parameters
@@ -52,7 +56,7 @@ def as_row(values, name, vocab_size=None):
     return _distributions(values, name, (vocab_size,))
 
 
-def as_rows(values, name, n, vocab_size):
+def as_rows(values: Rows, name: str, n: int, vocab_size: int) -> np.ndarray:
     """A stack of rows, each as `as_row` would have it.
 
     Parameters
@@ -83,7 +87,7 @@ def as_rows(values, name, n, vocab_size):
     return _distributions(values, name, (n, vocab_size))
 
 
-def _distributions(values, name, shape):
+def _distributions(values: Rows, name: str, shape: tuple[int | None, ...]) -> np.ndarray:
     array = np.asarray(values)
     if array.ndim != len(shape) or any(want not in (None, have) for want, have in zip(shape, array.shape)):
         want = ", ".join("V" if size is None else str(size) for size in shape)
@@ -103,13 +107,13 @@ def _distributions(values, name, shape):
     return numbers
 
 
-def _tolerance(array):
+def _tolerance(array: np.ndarray) -> float:
     if array.dtype == object and all(isinstance(entry, Rational) for entry in array.flat):
         return 0
     return min(0.01, max(array.shape[-1], 16) * _SPACING.get(array.dtype.itemsize, 2.0**-52))
 
 
-def _fault(numbers, tolerance):
+def _fault(numbers: np.ndarray, tolerance: float) -> str:
     """Say where a stack of rows first fails to be distributions."""
     for index, row in enumerate(np.atleast_2d(numbers)):
         where = f"row {index}, " if numbers.ndim == 2 else ""
@@ -126,7 +130,7 @@ def _fault(numbers, tolerance):
     raise AssertionError("the rows are distributions")
 
 
-def as_token(value, name, vocab_size):
+def as_token(value: Any, name: str, vocab_size: int) -> int:
     """A token id as a Python int in [0, V).
 
     Parameters
@@ -160,7 +164,7 @@ def as_token(value, name, vocab_size):
     return token
 
 
-def as_tokens(values, name, vocab_size):
+def as_tokens(values: Any, name: str, vocab_size: int) -> list[int]:
     """A sequence of token ids as a new list of Python ints.
 
     Parameters
@@ -184,7 +188,7 @@ def as_tokens(values, name, vocab_size):
     return [as_token(value, f"{name}[{i}]", vocab_size) for i, value in enumerate(values)]
 
 
-def as_drafted(value, q, name):
+def as_drafted(value: Any, q: np.ndarray, name: str) -> int:
     """A drafted token as a Python int that its own draft row could have produced.
 
     Parameters
@@ -210,7 +214,7 @@ def as_drafted(value, q, name):
     return token
 
 
-def as_stop(stop, vocab_size):
+def as_stop(stop: int | Collection[int] | None, vocab_size: int) -> frozenset[int]:
     """Stop tokens, one id or a collection of them, as a frozenset of Python ints.
 
     Parameters
@@ -239,7 +243,7 @@ def as_stop(stop, vocab_size):
     return frozenset(as_token(value, "stop", vocab_size) for value in collection)
 
 
-def as_count(value, name, least):
+def as_count(value: Any, name: str, least: int) -> int:
     """A whole number of at least `least`, as a Python int.
 
     Parameters

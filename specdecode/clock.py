@@ -2,6 +2,7 @@
 
 import platform
 import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import numpy as np
 __all__ = ["machine", "one_thread", "seconds"]
 
 
-def machine():
+def machine() -> str:
     """The machine in a few words: processor, system, Python and NumPy.
 
     Returns
@@ -21,7 +22,7 @@ def machine():
     return f"{_processor()}, {platform.system()}, Python {platform.python_version()}, NumPy {np.__version__}"
 
 
-def _processor():
+def _processor() -> str:
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
         return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
@@ -30,7 +31,7 @@ def _processor():
 
 
 @contextmanager
-def one_thread():
+def one_thread() -> Iterator[None]:
     """Within it, BLAS and OpenMP use one thread: on a shared machine more can be many times slower.
 
     Raises
@@ -46,7 +47,9 @@ def one_thread():
         yield
 
 
-def seconds(call, *, before=lambda: None, repeats=3):
+def seconds(
+    call: Callable[[], object], *, before: Callable[[], object] = lambda: None, repeats: int = 3
+) -> float:
     """The shortest of several timings of a call.
 
     Parameters

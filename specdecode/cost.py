@@ -5,11 +5,13 @@ Two models of acceptance. The **independent** one takes a single α at every pos
 **Markov** one takes the two tables themselves and is exact for them (thm-markov-tokens in chapter 3).
 """
 
+from collections.abc import Callable
 from numbers import Real
+from typing import Any
 
 import numpy as np
 
-from specdecode.checks import as_count, as_rows
+from specdecode.checks import Rows, as_count, as_rows
 from specdecode.rule import excess, overlap
 
 __all__ = [
@@ -22,7 +24,7 @@ __all__ = [
 ]
 
 
-def expected_tokens(alpha, k):
+def expected_tokens(alpha: Any, k: int) -> Any:
     """Expected tokens per target pass, 1 + α + … + α^k = (1 − α^(k+1)) / (1 − α).
 
     Parameters
@@ -57,7 +59,7 @@ def expected_tokens(alpha, k):
     return sum(alpha**i for i in range(as_count(k, "k", least=0) + 1))
 
 
-def accepted_per_proposed(alpha, k):
+def accepted_per_proposed(alpha: Any, k: int) -> Any:
     """Expected acceptance rate of a whole run, (α + … + α^k) / k.
 
     Parameters
@@ -87,7 +89,7 @@ def accepted_per_proposed(alpha, k):
     return (expected_tokens(alpha, as_count(k, "k", least=1)) - 1) / k
 
 
-def speedup(tokens_per_step, k, draft_cost, verify_cost=1):
+def speedup(tokens_per_step: Any, k: int, draft_cost: Any, verify_cost: Any = 1) -> Any:
     """Gain over one target pass a token, τ / (v + k · c).
 
     Should not be confused with `Trace.speedup`, which divides counts of one run and takes v = 1.
@@ -130,7 +132,9 @@ def speedup(tokens_per_step, k, draft_cost, verify_cost=1):
     return tokens_per_step / (verify_cost + as_count(k, "k", least=0) * draft_cost)
 
 
-def best_k(alpha, draft_cost, longest=64, verify_cost=lambda n: 1):
+def best_k(
+    alpha: Any, draft_cost: Any, longest: int = 64, verify_cost: Callable[[int], Any] = lambda n: 1
+) -> int:
     """Draft length with the largest expected speedup under independent acceptance, 0 for no draft at all.
 
     Parameters
@@ -165,7 +169,7 @@ def best_k(alpha, draft_cost, longest=64, verify_cost=lambda n: 1):
     return max(lengths, key=lambda k: speedup(expected_tokens(alpha, k), k, draft_cost, verify_cost(k + 1)))
 
 
-def markov_round(target_rows, draft_rows, k):
+def markov_round(target_rows: Rows, draft_rows: Rows, k: int) -> tuple[np.ndarray, np.ndarray]:
     """One round of the token rule on two Markov tables, in any arithmetic.
 
     With A = overlap and E = excess of the tables, entry by entry, a round that starts after token s
@@ -211,7 +215,7 @@ def markov_round(target_rows, draft_rows, k):
     return accepted, np.dot(sum(reached[:k]), over) + np.dot(reached[k], target_rows)
 
 
-def markov_tokens_per_step(target_rows, draft_rows, k):
+def markov_tokens_per_step(target_rows: Rows, draft_rows: Rows, k: int) -> float:
     """Long-run tokens per target pass of the token rule on two Markov tables, from `markov_round`.
 
     Parameters
@@ -249,7 +253,7 @@ def markov_tokens_per_step(target_rows, draft_rows, k):
     return float(1 + _stationary(ends) @ accepted)
 
 
-def _stationary(transitions):
+def _stationary(transitions: np.ndarray) -> np.ndarray:
     """The one distribution π with π T = π."""
     size = len(transitions)
     system = np.vstack([transitions.T - np.eye(size), np.ones(size)])  # (V + 1, V)

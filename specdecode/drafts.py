@@ -5,12 +5,13 @@ rests on that pair being true: a token tested against any other row is a quiet b
 """
 
 from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from specdecode.checks import as_count, as_row, as_tokens
-from specdecode.sampling import draw
+from specdecode.models import Model
+from specdecode.sampling import Uniforms, draw
 
 __all__ = ["ArgmaxDraft", "Draft", "ModelDraft", "NGramDraft", "as_draft"]
 
@@ -23,7 +24,7 @@ class Draft(Protocol):
     otherwise. A look-up says 0.
     """
 
-    def propose(self, prefix: Sequence[int], k: int, rng) -> tuple[Sequence[int], np.ndarray]:
+    def propose(self, prefix: Sequence[int], k: int, rng: Any) -> tuple[Sequence[int], np.ndarray]:
         """Between 0 and k tokens, and their rows, shape (number of tokens, V)."""
         ...
 
@@ -45,10 +46,10 @@ class ModelDraft:
 
     passes_per_token = 1
 
-    def __init__(self, model):
+    def __init__(self, model: Model) -> None:
         self.model, self.vocab_size = model, model.vocab_size
 
-    def propose(self, prefix, k, rng):
+    def propose(self, prefix: Sequence[int], k: int, rng: Uniforms) -> tuple[list[int], np.ndarray]:
         text, rows = list(prefix), []
         for _ in range(k):
             # A copy, since a model may hand out the same buffer each time.
@@ -77,13 +78,13 @@ class ArgmaxDraft:
 
     passes_per_token = 1
 
-    def __init__(self, model):
+    def __init__(self, model: Model) -> None:
         self.model, self.vocab_size = model, model.vocab_size
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"ArgmaxDraft({self.model!r})"
 
-    def propose(self, prefix, k, rng):
+    def propose(self, prefix: Sequence[int], k: int, rng: Any) -> tuple[list[int], np.ndarray]:
         text = list(prefix)
         for _ in range(k):
             text.append(int(np.argmax(as_row(self.model.next_dist(text), "draft row", self.vocab_size))))
@@ -118,19 +119,19 @@ class NGramDraft:
 
     passes_per_token = 0
 
-    def __init__(self, vocab_size, longest=3):
+    def __init__(self, vocab_size: int, longest: int = 3) -> None:
         self.vocab_size = as_count(vocab_size, "vocab_size", least=1)
         self.longest = as_count(longest, "longest", least=1)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"NGramDraft({self.vocab_size}, {self.longest})"
 
-    def propose(self, prefix, k, rng):
+    def propose(self, prefix: Sequence[int], k: int, rng: Any) -> tuple[list[int], np.ndarray]:
         text = as_tokens(prefix, "prefix", self.vocab_size)
         tokens = text[self._continuation(text) :][:k]
         return tokens, _one_hot(tokens, self.vocab_size)
 
-    def _continuation(self, text):
+    def _continuation(self, text: list[int]) -> int:
         """Where the latest earlier occurrence of the longest known final run ends; len(text) if none."""
         for length in range(min(self.longest, len(text) - 1), 0, -1):
             run = text[-length:]
@@ -140,14 +141,14 @@ class NGramDraft:
         return len(text)
 
 
-def _one_hot(tokens, vocab_size):
+def _one_hot(tokens: Sequence[int], vocab_size: int) -> np.ndarray:
     """Rows that are certain of their token; integers, so that they are exact beside Fractions too."""
     rows = np.zeros((len(tokens), vocab_size), dtype=np.int8)
     rows[np.arange(len(tokens)), tokens] = 1
     return rows
 
 
-def as_draft(draft):
+def as_draft(draft: Draft | Model) -> Draft:
     """A `Draft` as it is, a `Model` as one that is sampled.
 
     Parameters

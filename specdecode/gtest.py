@@ -5,6 +5,9 @@ statistic with the customary five counts a bin raises many times too many alarms
 merged until each bin expects fifty.
 """
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 from scipy import optimize, stats
 
@@ -13,7 +16,7 @@ __all__ = ["g_test", "resolution"]
 _MERGE = 50  # expected count of a bin
 
 
-def g_test(counts, reference) -> tuple[float, int]:
+def g_test(counts: Mapping[Any, int], reference: Mapping[Any, Any]) -> tuple[float, int]:
     """Likelihood-ratio test of observed counts against a law, with rare outcomes merged.
 
     Parameters
@@ -56,7 +59,7 @@ def g_test(counts, reference) -> tuple[float, int]:
     return float(stats.chi2.sf(statistic, degrees)), degrees
 
 
-def resolution(n, degrees, alpha, power=0.99):
+def resolution(n: int, degrees: int, alpha: float, power: float = 0.99) -> float:
     """Smallest total variation that the G-test sees with the given power.
 
     Parameters

@@ -5,12 +5,15 @@ import importlib
 import importlib.util
 import inspect
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 __all__ = ["load_function", "source_hash"]
 
 
-def load_function(name):
+def load_function(name: str) -> Callable[..., Any]:
     """The function a name stands for. Loading a file runs it.
 
     Parameters
@@ -36,7 +39,7 @@ def load_function(name):
     if not colon or not where or not attribute:
         raise ValueError(f"{name!r} names no function; want FILE.py:FUNCTION or package.module:function")
     module = _from_file(Path(where)) if where.endswith(".py") else _from_path(where)
-    found = module
+    found: Any = module
     for part in attribute.split("."):
         if not hasattr(found, part):
             known = [n for n, value in vars(module).items() if callable(value) and not n.startswith("_")]
@@ -47,7 +50,7 @@ def load_function(name):
     return found
 
 
-def _from_file(path):
+def _from_file(path: Path) -> ModuleType:
     if not path.is_file():
         raise ValueError(f"there is no file {str(path)!r}; want FILE.py:FUNCTION")
     sys.path.insert(0, str(path.resolve().parent))  # so that the file finds its neighbours
@@ -57,19 +60,19 @@ def _from_file(path):
     return _run(lambda: spec.loader.exec_module(module) or module, path)
 
 
-def _from_path(dotted):
+def _from_path(dotted: str) -> ModuleType:
     sys.path.insert(0, "")
     return _run(lambda: importlib.import_module(dotted), dotted)
 
 
-def _run(load, where):
+def _run(load: Callable[[], ModuleType], where: str | Path) -> ModuleType:
     try:
         return load()
     except (Exception, SystemExit) as error:
         raise ValueError(f"{str(where)!r} cannot be loaded: {type(error).__name__}: {error}") from error
 
 
-def source_hash(function):
+def source_hash(function: Callable[..., Any]) -> str | None:
     """SHA-256 of a function's source text, or None where there is no source."""
     try:
         source = inspect.getsource(function)

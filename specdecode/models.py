@@ -4,12 +4,13 @@ A model that keeps a cache keeps it to itself and rewinds it by comparing tokens
 package never speaks of caches (see `specdecode.smollm`). The models here are small enough to enumerate.
 """
 
-from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from specdecode.checks import as_count, as_row, as_rows, as_token
+from specdecode.checks import Rows, as_count, as_row, as_rows, as_token
 
 __all__ = [
     "MappedModel",
@@ -40,7 +41,7 @@ class Model(Protocol):
     # row i equals next_dist(tokens[: len(tokens) - n + 1 + i]).
 
 
-def as_model(model, name):
+def as_model(model: Any, name: str) -> Model:
     """`model` itself, if it is one.
 
     Raises
@@ -53,7 +54,7 @@ def as_model(model, name):
     return model
 
 
-def next_rows(model, tokens, n):
+def next_rows(model: Model, tokens: Sequence[int], n: int) -> np.ndarray:
     """The last n rows of a model on `tokens`: one call if it has `next_dists`, a loop if not.
 
     Parameters
@@ -121,25 +122,25 @@ class MarkovModel:
     array([Fraction(1, 1), Fraction(0, 1)], dtype=object)
     """
 
-    def __init__(self, rows):
+    def __init__(self, rows: Rows) -> None:
         self.vocab_size = as_count(len(rows), "number of rows", least=1)
         self.rows = as_rows(rows, "rows", self.vocab_size, self.vocab_size).copy()
         self.rows.flags.writeable = False
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"MarkovModel({self.rows.tolist()!r})"
 
-    def next_dist(self, prefix):
+    def next_dist(self, prefix: Sequence[int]) -> np.ndarray:
         return self.next_dists(prefix, 1)[0]
 
-    def next_dists(self, tokens, n):
+    def next_dists(self, tokens: Sequence[int], n: int) -> np.ndarray:
         if len(tokens) < n:
             raise ValueError("prefix is empty; a Markov model needs one token or more")
         last = [as_token(token, "last token", self.vocab_size) for token in tokens[len(tokens) - n :]]
         return self.rows[last]
 
 
-def random_markov(vocab_size, seed):
+def random_markov(vocab_size: int, seed: int) -> MarkovModel:
     """A Markov model with random rows, each Dirichlet(0.3, …, 0.3).
 
     Parameters
@@ -163,7 +164,7 @@ def random_markov(vocab_size, seed):
     return MarkovModel(_dirichlet_rows(rng, 0.3, as_count(vocab_size, "vocab_size", least=1)))
 
 
-def draft_from_target(target, agreement, seed):
+def draft_from_target(target: MarkovModel, agreement: float, seed: int) -> MarkovModel:
     """A draft that agrees with the target as much as asked.
 
     Row by row, agreement · target row + (1 − agreement) · other row.
@@ -201,7 +202,7 @@ def draft_from_target(target, agreement, seed):
     return MarkovModel(mixed / mixed.sum(axis=1, keepdims=True))
 
 
-def _dirichlet_rows(rng, concentration, vocab_size):
+def _dirichlet_rows(rng: np.random.Generator, concentration: float, vocab_size: int) -> np.ndarray:
     return rng.dirichlet(np.full(vocab_size, concentration), size=vocab_size)  # (V, V)
 
 
@@ -230,15 +231,15 @@ class RepetitionPenalty:
     array([Fraction(1, 3), Fraction(2, 3)], dtype=object)
     """
 
-    def __init__(self, model, penalty):
+    def __init__(self, model: Model, penalty: float | Fraction) -> None:
         if not 1 <= penalty < float("inf"):
             raise ValueError(f"penalty is {penalty}; want a finite number, 1 or more")
         self.model, self.penalty, self.vocab_size = model, penalty, model.vocab_size
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"RepetitionPenalty({self.model!r}, {self.penalty!r})"
 
-    def next_dist(self, prefix):
+    def next_dist(self, prefix: Sequence[int]) -> np.ndarray:
         row = np.asarray(self.model.next_dist(prefix))
         seen = np.isin(np.arange(self.vocab_size), list(prefix))
         weights = np.where(seen, row / self.penalty, row)
@@ -262,11 +263,11 @@ class MappedModel:
     array([0., 1., 0.])
     """
 
-    def __init__(self, model, row_map):
+    def __init__(self, model: Model, row_map: Callable[[np.ndarray], np.ndarray]) -> None:
         self.model, self.row_map, self.vocab_size = model, row_map, model.vocab_size
 
-    def next_dist(self, prefix):
+    def next_dist(self, prefix: Sequence[int]) -> np.ndarray:
         return self.row_map(self.model.next_dist(prefix))
 
-    def next_dists(self, tokens, n):
+    def next_dists(self, tokens: Sequence[int], n: int) -> np.ndarray:
         return np.stack([self.row_map(row) for row in next_rows(self.model, tokens, n)])

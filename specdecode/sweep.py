@@ -1,18 +1,21 @@
 """The toy world measured over agreements and draft lengths, with the exact value beside each count."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 import numpy as np
 
 from specdecode.checks import as_count
 from specdecode.cost import markov_tokens_per_step
-from specdecode.models import draft_from_target, random_markov
+from specdecode.models import MarkovModel, draft_from_target, random_markov
 from specdecode.speculative import generate_speculative
 
 __all__ = ["sweep", "toy_world"]
 
 
-def toy_world(agreement, vocab_size=32, target_seed=1, draft_seed=2):
+def toy_world(
+    agreement: float, vocab_size: int = 32, target_seed: int = 1, draft_seed: int = 2
+) -> tuple[MarkovModel, MarkovModel]:
     """The target and draft that the examples and the command line share.
 
     Parameters
@@ -35,7 +38,15 @@ def toy_world(agreement, vocab_size=32, target_seed=1, draft_seed=2):
     return target, draft_from_target(target, agreement, draft_seed)
 
 
-def sweep(agreements, longest, n_tokens, seed, *, draft_cost=0.1, **world) -> Iterator[dict]:
+def sweep(
+    agreements: Iterable[float],
+    longest: int,
+    n_tokens: int,
+    seed: int,
+    *,
+    draft_cost: float = 0.1,
+    **world: int,
+) -> Iterator[dict[str, Any]]:
     """Run the generator for every agreement and every k from 1 to `longest`.
 
     Parameters

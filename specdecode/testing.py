@@ -4,14 +4,18 @@ The message of a failure is the certificate with its witness.
 """
 
 import inspect
+from collections.abc import Callable
+from typing import Any
 
-from specdecode.certify import certify, certify_generator
-from specdecode.exact import compare
+from specdecode.certify import Certificate, certify, certify_generator
+from specdecode.exact import Comparison, compare
 
 __all__ = ["assert_exact", "assert_same_law"]
 
 
-def assert_exact(sampler, *, sampled_is_enough=False, **options):
+def assert_exact(
+    sampler: Callable[..., Any], *, sampled_is_enough: bool = False, **options: Any
+) -> Certificate:
     """Fail unless a verifier or a generator is certified exact.
 
     Parameters
@@ -50,7 +54,7 @@ def assert_exact(sampler, *, sampled_is_enough=False, **options):
     return certificate.require_exact()
 
 
-def _is_generator(sampler):
+def _is_generator(sampler: Callable[..., Any]) -> bool:
     """Whether it requires six arguments; options with defaults do not count."""
     try:
         parameters = inspect.signature(sampler).parameters.values()
@@ -60,7 +64,9 @@ def _is_generator(sampler):
     return sum(p.kind in positional and p.default is p.empty for p in parameters) == 6
 
 
-def assert_same_law(program_a, program_b, *, tolerance=0, **limits):
+def assert_same_law(
+    program_a: Callable[[Any], Any], program_b: Callable[[Any], Any], *, tolerance: float = 0, **limits: Any
+) -> Comparison:
     """Fail unless two programs have the same exact law: speculation on and off, say.
 
     Parameters

@@ -14,16 +14,21 @@ Rows are read one at a time and only as far as they are needed, so a lazy sequen
 well as an array. Floats and Fractions both run.
 """
 
+from collections.abc import Callable, Sequence, Sized
+from typing import Any
+
 import numpy as np
 
-from specdecode.checks import as_drafted, as_row, as_token
+from specdecode.checks import Rows, as_drafted, as_row, as_token
 from specdecode.rule import acceptance, excess, residual
-from specdecode.sampling import draw
+from specdecode.sampling import Uniforms, draw
 
 __all__ = ["greedy", "one_hot", "replacement", "sampler_match", "token"]
 
+Verifier = Callable[[list[int], np.ndarray, np.ndarray, Any], Sequence[int]]
 
-def token(draft_tokens, draft_dists, target_dists, rng):
+
+def token(draft_tokens: Sequence[int], draft_dists: Rows, target_dists: Rows, rng: Uniforms) -> list[int]:
     """Token by token: keep x with probability min(1, p/q), else replace it from the residual and stop.
 
     Parameters
@@ -65,7 +70,7 @@ def token(draft_tokens, draft_dists, target_dists, rng):
     [0]
     """
     _check_counts(draft_tokens, draft_dists, target_dists)
-    emitted = []
+    emitted: list[int] = []
     for i, drafted in enumerate(draft_tokens):
         p = as_row(target_dists[i], f"target_dists[{i}]")
         q = as_row(draft_dists[i], f"draft_dists[{i}]", len(p))
@@ -77,7 +82,7 @@ def token(draft_tokens, draft_dists, target_dists, rng):
     return [*emitted, draw(bonus, rng.random())]
 
 
-def replacement(p, q):
+def replacement(p: np.ndarray, q: np.ndarray) -> np.ndarray:
     """The row a rejected token is replaced from: the residual, or p where rounding alone rejected.
 
     Parameters
@@ -99,7 +104,7 @@ def replacement(p, q):
     return residual(p, q) if (excess(p, q) != 0).any() else p
 
 
-def greedy(draft_tokens, draft_dists, target_dists, rng=None):
+def greedy(draft_tokens: Sequence[int], draft_dists: Sized, target_dists: Rows, rng: Any = None) -> list[int]:
     """Greedy decoding, verified: emit the target's arg-max at each position, up to the first that differs.
 
     Parameters
@@ -140,7 +145,7 @@ def greedy(draft_tokens, draft_dists, target_dists, rng=None):
     return _while_it_matches(draft_tokens, draft_dists, target_dists, lambda p: int(np.argmax(p)))
 
 
-def one_hot(draft_tokens, draft_dists, target_dists, rng):
+def one_hot(draft_tokens: Sequence[int], draft_dists: Any, target_dists: Rows, rng: Uniforms) -> list[int]:
     """For deterministic drafts: keep x with probability p(x), else draw from p without x.
 
     The token rule with the rows of a draft that was certain of its tokens.
@@ -181,7 +186,9 @@ def one_hot(draft_tokens, draft_dists, target_dists, rng):
     return token(draft_tokens, certain, target_dists, rng)
 
 
-def sampler_match(draft_tokens, draft_dists, target_dists, rng):
+def sampler_match(
+    draft_tokens: Sequence[int], draft_dists: Sized, target_dists: Rows, rng: Uniforms
+) -> list[int]:
     """Draw from the target at each position and emit that draw; go on while it equals the drafted token.
 
     Parameters
@@ -216,10 +223,12 @@ def sampler_match(draft_tokens, draft_dists, target_dists, rng):
     return _while_it_matches(draft_tokens, draft_dists, target_dists, lambda p: draw(p, rng.random()))
 
 
-def _while_it_matches(draft_tokens, draft_dists, target_dists, choose):
+def _while_it_matches(
+    draft_tokens: Sequence[int], draft_dists: Sized, target_dists: Rows, choose: Callable[[np.ndarray], int]
+) -> list[int]:
     """Emit what `choose` makes of each target row, up to the first that is not the drafted token."""
     _check_counts(draft_tokens, draft_dists, target_dists)
-    emitted = []
+    emitted: list[int] = []
     for i in range(len(draft_tokens) + 1):
         p = as_row(target_dists[i], f"target_dists[{i}]")
         emitted.append(choose(p))
@@ -228,7 +237,7 @@ def _while_it_matches(draft_tokens, draft_dists, target_dists, choose):
     return emitted
 
 
-def _check_counts(draft_tokens, draft_dists, target_dists):
+def _check_counts(draft_tokens: Sized, draft_dists: Sized, target_dists: Sized) -> None:
     k = len(draft_tokens)
     if len(draft_dists) != k:
         raise ValueError(f"draft_dists has {len(draft_dists)} rows for {k} drafted tokens; want one each")

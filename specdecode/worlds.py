@@ -6,6 +6,7 @@ are sampled, arg-maxed, and looked up; targets with a memory. Rows are rationals
 so that a witness can be read. Small ones come first, and the first to fail is the witness.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -45,12 +46,12 @@ class World:
     stop: int | None = None
 
     @property
-    def looks_up(self):
+    def looks_up(self) -> bool:
         """Whether the draft proposes for itself instead of being a model that is sampled."""
         return isinstance(self.draft, Draft)
 
 
-def table(*rows):
+def table(*rows: Sequence[int]) -> MarkovModel:
     """A Markov model from rows of whole-number weights, as Fractions.
 
     Examples
@@ -77,7 +78,7 @@ FEW = (
 )  # one or two tokens a row
 
 
-def _ulp():
+def _ulp() -> tuple[MarkovModel, MarkovModel]:
     """Two float tables, equal but for the last bit of some entries."""
     rows = np.array([[0.5, 0.3, 0.2], [0.1, 0.6, 0.3], [0.25, 0.25, 0.5]])
     nudged = rows.copy()
@@ -88,7 +89,7 @@ def _ulp():
     return MarkovModel(rows), MarkovModel(nudged)
 
 
-def verifier_worlds():
+def verifier_worlds() -> list[World]:
     """The battery for a verifier, small worlds first.
 
     Returns
@@ -118,12 +119,12 @@ def verifier_worlds():
     ]
 
 
-def memory_world(k):
+def memory_world(k: int) -> World:
     """A target that remembers its whole prefix, and a draft that does not."""
     return World("memory", RepetitionPenalty(DENSE[0], 2), DENSE[1], k=k)
 
 
-def extreme_worlds():
+def extreme_worlds() -> list[World]:
     """Worlds with impossible tokens and sums and ratios exact in floats, for coins at the ends of [0, 1).
 
     Returns
@@ -135,7 +136,7 @@ def extreme_worlds():
     return [World("impossible tokens", target, draft, k=k) for k in (1, 2)]
 
 
-def generator_worlds():
+def generator_worlds() -> list[World]:
     """The battery for a generator, small worlds first.
 
     Returns
