@@ -76,6 +76,25 @@ FEW = (
     table([1, 1, 0], [0, 1, 2], [2, 0, 1]),
     table([1, 0, 1], [0, 2, 1], [1, 0, 1]),
 )  # one or two tokens a row
+SIX = (  # the second is the first with each row turned round
+    table(
+        [6, 1, 2, 3, 1, 3],
+        [1, 5, 1, 1, 4, 4],
+        [2, 2, 3, 6, 1, 2],
+        [3, 1, 1, 1, 8, 2],
+        [1, 1, 1, 1, 1, 11],
+        [4, 4, 2, 2, 2, 2],
+    ),
+    table(
+        [3, 1, 3, 2, 1, 6],
+        [4, 4, 1, 1, 5, 1],
+        [2, 1, 6, 3, 2, 2],
+        [2, 8, 1, 1, 1, 3],
+        [11, 1, 1, 1, 1, 1],
+        [2, 2, 2, 2, 4, 4],
+    ),
+)
+CERTAIN = table([0, 1, 0], [0, 1, 3], [1, 0, 0]), table([0, 1, 0], [0, 1, 1], [1, 0, 0])  # one choice at most
 
 
 def _ulp() -> tuple[MarkovModel, MarkovModel]:
@@ -113,9 +132,13 @@ def verifier_worlds() -> list[World]:
         World("arg-maxed draft", ZEROS[0], ArgmaxDraft(ZEROS[1]), k=2),
         World("n-gram draft", DENSE[0], NGramDraft(3), k=2, prefix=(0, 1, 2, 0)),
         World("n-gram draft, shorter than k", FEW[0], NGramDraft(3), k=3, prefix=(2, 0, 0)),
+        World("n-gram draft, nothing found", DENSE[0], NGramDraft(3), k=2),
         memory_world(2),
+        World("six tokens", *SIX, k=1),
+        World("n-gram draft", DENSE[0], NGramDraft(3), k=3, prefix=(0, 1, 2, 0, 1, 2, 0)),
         World("few tokens a row", *FEW, k=3),
         World("dense", *DENSE, k=3),
+        World("few tokens a row", *FEW, k=5),
     ]
 
 
@@ -151,6 +174,8 @@ def generator_worlds() -> list[World]:
         World("draft = target", DENSE[0], DENSE[0], k=1, n_tokens=2),
         World("n-gram draft", DENSE[0], NGramDraft(3), k=1, prefix=(0, 1, 2, 0), n_tokens=2),
         World("stop token", *DENSE, k=1, n_tokens=3, stop=1),
+        World("stop token 0, in the prefix", *DENSE, k=1, n_tokens=2, stop=0),
+        replace(memory_world(1), name="memory of the prefix", prefix=(1, 1, 0), n_tokens=2),
         World("dense", *DENSE, k=2, n_tokens=1),
         World("dense", *DENSE, k=2, n_tokens=2),
         replace(memory_world(1), n_tokens=3),
@@ -163,6 +188,8 @@ def generator_worlds() -> list[World]:
         World("arg-maxed draft", DENSE[0], ArgmaxDraft(DENSE[1]), k=2, n_tokens=3),
         World("past two rounds", *FEW, k=1, n_tokens=5),
         World("past two rounds", *FEW, k=2, n_tokens=5),
+        World("past five rounds", *CERTAIN, k=1, n_tokens=8),
+        World("stop token, looked up", FEW[0], NGramDraft(3), k=3, prefix=(0, 1, 2, 0), n_tokens=4, stop=2),
         World("k + 1", *FEW, k=3, n_tokens=4),
         World("dense", *DENSE, k=3, n_tokens=2),
         World("dense", *DENSE, k=2, n_tokens=3),
