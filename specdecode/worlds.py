@@ -132,7 +132,6 @@ def verifier_worlds() -> list[World]:
         World("arg-maxed draft", ZEROS[0], ArgmaxDraft(ZEROS[1]), k=2),
         World("n-gram draft", DENSE[0], NGramDraft(3), k=2, prefix=(0, 1, 2, 0)),
         World("n-gram draft, shorter than k", FEW[0], NGramDraft(3), k=3, prefix=(2, 0, 0)),
-        World("n-gram draft, nothing found", DENSE[0], NGramDraft(3), k=2),
         memory_world(2),
         World("six tokens", *SIX, k=1),
         World("n-gram draft", DENSE[0], NGramDraft(3), k=3, prefix=(0, 1, 2, 0, 1, 2, 0)),
