@@ -166,12 +166,13 @@ class LazyGenerator(np.random.Generator):
         count = int(high) - int(low) + bool(endpoint)
         if count < 1:
             raise ValueError(f"integers from {low} to {high}: nothing to choose from")
-        return self._fill(size, lambda: int(low) + int(self._path.uniform() * count), dtype)
+        whole = np.dtype(dtype).type  # as NumPy does, which some code relies on by calling .item()
+        return self._fill(size, lambda: whole(int(low) + int(self._path.uniform() * count)), dtype)
 
     def choice(self, a, size=None, replace=True, p=None, axis=0, shuffle=True):
         if axis != 0 or (size is not None and not replace):
             self._path.refuse("choice(axis=…) and choice(replace=False) are not followed; draw one at a time")
-        items = range(a) if np.ndim(a) == 0 else a
+        items = np.arange(a) if np.ndim(a) == 0 else a
         if p is None:
             return self._fill(size, lambda: items[self.integers(len(items))])
         cumulative = np.cumsum(p)
@@ -220,7 +221,12 @@ def _refusing(name):
 
 
 def _refuse_the_rest(cls, base, followed=()):
-    """Every public name of `base` that `cls` neither defines nor rightly inherits refuses to answer."""
+    """Every public name of `base` that `cls` neither defines nor rightly inherits refuses to answer.
+
+    So do copies: a copy of a generator repeats the draws of the original, which no path can follow.
+    """
+    for name in ("__copy__", "__deepcopy__", "__reduce__", "__reduce_ex__"):
+        setattr(cls, name, _refusing(name))
     for name in dir(base):
         if not name.startswith("_") and name not in vars(cls) and name not in followed:
             refuse = _refusing(name)

@@ -272,6 +272,8 @@ class LazyUniform:
     def __int__(self):
         return self.__floor__() if self._below(0) is False else -(-self).__floor__()
 
+    __trunc__ = __int__
+
     def __bool__(self):
         return True  # a uniform is 0 with probability 0
 
@@ -291,6 +293,12 @@ class LazyUniform:
 
     __rtruediv__ = __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = __rpow__ = _refuse
     __round__ = __index__ = __abs__ = log = exp = sqrt = _refuse
+
+    def __copy__(self):
+        return self
+
+    def __deepcopy__(self, memo):
+        return self  # a number: a copy of the path behind it would split without telling
 
     def __repr__(self):
         low, high = self._path.interval(self._which)

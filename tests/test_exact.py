@@ -1,6 +1,9 @@
 """The exact law of a program: what it follows, what it refuses, and what it catches."""
 
 import bisect
+import copy
+import math
+import pickle
 import time
 from fractions import Fraction as F
 
@@ -41,6 +44,9 @@ def test_drawing_from_a_row_has_the_law_of_the_row(weights):
         (lambda rng: bisect.bisect([0.25, 0.5, 1.0], rng.random()), {0: F(1, 4), 1: F(1, 4), 2: F(1, 2)}),
         (lambda rng: int(rng.integers(2, 5)), dict.fromkeys((2, 3, 4), F(1, 3))),
         (lambda rng: int(rng.integers(2, endpoint=True)), dict.fromkeys((0, 1, 2), F(1, 3))),
+        (lambda rng: rng.integers(2).item(), {0: F(1, 2), 1: F(1, 2)}),
+        (lambda rng: rng.choice(2, p=[0.25, 0.75]).item(), {0: F(1, 4), 1: F(3, 4)}),
+        (lambda rng: math.trunc(1 - 4 * rng.random()), {0: F(1, 2), -1: F(1, 4), -2: F(1, 4)}),
         (lambda rng: rng.uniform(1, 3) < 1.5, {True: F(1, 4), False: F(3, 4)}),
         (lambda rng: int((rng.random(3) < 0.5).sum()), {0: F(1, 8), 1: F(3, 8), 2: F(3, 8), 3: F(1, 8)}),
         (lambda rng: int((rng.random() < np.array([0.25, 0.5])).sum()), {0: F(1, 2), 1: F(1, 4), 2: F(1, 4)}),
@@ -49,6 +55,7 @@ def test_drawing_from_a_row_has_the_law_of_the_row(weights):
         (lambda rng: rng.random() < float("inf"), {True: 1}),
         (lambda rng: (u := rng.random()) == u and u <= u and not u < u, {True: 1}),
         (lambda rng: rng.random() * 0 == 0, {True: 1}),
+        (lambda rng: copy.deepcopy([rng.random()])[0] < 0.25, {True: F(1, 4), False: F(3, 4)}),
         (lambda rng: np.random.default_rng(rng) is rng, {True: 1}),
     ],
 )
@@ -93,6 +100,9 @@ def test_numpy_integers_do_not_overflow():
         lambda rng: rng.spawn(1)[0].random() < 0.5,
         lambda rng: rng.random(out=np.empty(2))[0] < 0.5,
         lambda rng: rng.choice(3, size=2, replace=False)[0],
+        lambda rng: copy.deepcopy(rng).random() < 0.5,
+        lambda rng: copy.copy(rng).random() < 0.5,
+        lambda rng: pickle.loads(pickle.dumps(rng)).random() < 0.5,
     ],
 )
 def test_what_it_refuses(program):
