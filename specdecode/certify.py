@@ -14,7 +14,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from specdecode.checks import as_tokens
+from specdecode.checks import as_count, as_tokens
 from specdecode.drafts import as_draft
 from specdecode.exact import LazyGenerator, against, ancestral_law, distance, law
 from specdecode.gtest import g_test, resolution
@@ -35,6 +35,7 @@ __all__ = [
 ]
 
 _MAX_PATHS = 50_000
+_MAX_DRAWS = 300  # on one path; a loop that retries is then told soon
 _REPEATS = 5  # enumerations that must agree before a sampler is called not exact
 _EXTREMES = (0.0, 1 - 2.0**-53)  # the least and the greatest uniform a generator of 53 bits gives
 _HIDING = {"disjoint support", "draft = target", "equal up to one ulp"}  # where most faults do not show
@@ -309,7 +310,7 @@ def certify(
     'not exact'
     """
     _takes(verifier, 4, "verifier(draft_tokens, draft_dists, target_dists, rng)")
-    worlds = verifier_worlds() if worlds is None else worlds
+    worlds = _settled(verifier_worlds() if worlds is None else worlds, tolerance, draws, alpha)
     trial = _Verifier(verifier)
     found = _judge(trial, worlds, tolerance, draws, alpha, seed, track)
     if found.verdict == "exact":
@@ -353,14 +354,17 @@ def certify_generator(
     'exact'
     """
     _takes(generate, 6, "generate(target, draft, prefix, n_tokens, k, rng)")
-    worlds = generator_worlds() if worlds is None else worlds
+    worlds = _settled(generator_worlds() if worlds is None else worlds, tolerance, draws, alpha)
     trial, notes = _Generator(generate), []
     if not _has_stop(generate):
         worlds = [world for world in worlds if world.stop is None]
         notes.append("stop tokens not tested: it takes no `stop`")
-    if any(world.looks_up for world in worlds) and not _takes_look_ups(trial, worlds):
+    refusal = _refusal_of_look_ups(trial, worlds)
+    if refusal:
         worlds = [world for world in worlds if not world.looks_up]
-        notes.append("drafts with `propose` not tested: it raises when handed one")
+        notes.append(f"drafts with `propose` not tested: handed one, it {refusal}")
+    if not worlds:
+        raise ValueError("no world is left to judge it on; want one without stop tokens and look-ups")
     found = _judge(trial, worlds, tolerance, draws, alpha, seed, track)
     if found.verdict == "exact":
         found = _with_extremes(found, trial)
@@ -563,9 +567,26 @@ def _has_stop(generate):
     return True
 
 
-def _takes_look_ups(trial, worlds):
-    world = next(world for world in worlds if world.looks_up)
-    return not isinstance(trial.program(world)(np.random.default_rng(0)), Fault)
+def _refusal_of_look_ups(trial, worlds):
+    """What a generator does that cannot take a draft with `propose`, or None if it can."""
+    for world in worlds:
+        if world.looks_up:
+            outcome = trial.program(world)(np.random.default_rng(0))
+            return outcome.what if isinstance(outcome, Fault) else None
+    return None
+
+
+def _settled(worlds, tolerance, draws, alpha):
+    """The worlds as a list, after a look at the numbers that go with them."""
+    worlds = list(worlds)
+    if not worlds:
+        raise ValueError("worlds is empty; want one or more")
+    if not 0 <= tolerance < 1:
+        raise ValueError(f"tolerance is {tolerance}; want a number from 0, and below 1")
+    if not 0 < alpha < 1:
+        raise ValueError(f"alpha is {alpha}; want a number between 0 and 1")
+    as_count(draws, "draws", least=100)
+    return worlds
 
 
 def _name(function):
@@ -580,6 +601,7 @@ def _judge(trial, worlds, tolerance, draws, alpha, seed, track):
     checks, notes, worst, witness = [], [], Fraction(0), None
     try:
         for world in track(worlds):
+            trial.hints.clear()
             reference = trial.reference(world)
             comparison = against(_enumerated(trial, world), reference, tolerance)
             faults = {o: m for o, m in comparison.law_a.items() if o not in reference and m <= tolerance}
@@ -602,7 +624,9 @@ def _judge(trial, worlds, tolerance, draws, alpha, seed, track):
             if not passed and witness is None:
                 witness = _confirmed(trial, world, comparison)
     except (Inexact, NotReproducible, TooLarge) as error:
-        return _sampled(trial, worlds, tolerance, draws, alpha, seed, _why(error))
+        if witness is None:
+            return _sampled(trial, worlds, tolerance, draws, alpha, seed, _why(error))
+        notes.append(f"the remaining worlds were left out: {_why(error)}")
     if trial.written:
         notes.append("it wrote to the arrays or the list it was given")
     verdict = "exact" if witness is None else "not exact"
@@ -622,7 +646,18 @@ def _judge(trial, worlds, tolerance, draws, alpha, seed, track):
 
 
 def _enumerated(trial, world):
-    return law(trial.program(world), max_paths=_MAX_PATHS)
+    program = trial.program(world)
+
+    def checked(rng):
+        outcome = program(rng)
+        if isinstance(outcome, Fault):
+            # The fault may lie in the lazy uniform, not in the code: try again with plain numbers.
+            again = program(LazyGenerator(_Numbers(rng._path.middle())))
+            if not isinstance(again, Fault):
+                rng._path.refuse(f"with a lazy uniform it {outcome}; with a plain number it does not")
+        return outcome
+
+    return law(checked, max_paths=_MAX_PATHS, max_draws=_MAX_DRAWS)
 
 
 def _confirmed(trial, world, comparison):
@@ -638,8 +673,10 @@ def _confirmed(trial, world, comparison):
     hints = sorted(trial.hints)
     if isinstance(trial, _Verifier):
         hints += _acceptance_hint(trial, world)
-    if all(not decisions for decisions in _draws_used(trial, world)):
+    if not isinstance(outcome, Fault) and not any(_draws_used(trial, world)):
         hints.append("it never drew a random number")
+    if comparison.total_variation < 1e-6:
+        hints.append("the distance is that of float32 rounding: for such code, tolerance=1e-6")
     return Witness(
         world,
         _leading_to(trial, world, outcome),
@@ -667,27 +704,16 @@ def _draws_used(trial, world):
     used = []
 
     def counting(draft_tokens, draft_dists, target_dists, rng):
-        before = rng.asked
+        before = rng._path.asked
         try:
             return trial.function(draft_tokens, draft_dists, target_dists, rng)
         finally:
-            used.append(rng.asked - before)
+            used.append(rng._path.asked - before)
 
     for seed in range(20):
-        _Verifier(counting).program(world)(_Counting(seed))
+        numbers = np.random.default_rng(seed).random(1000).tolist()
+        _Verifier(counting).program(world)(LazyGenerator(_Numbers(numbers)))
     return used
-
-
-class _Counting(np.random.Generator):
-    """A real generator that counts the calls of random()."""
-
-    def __init__(self, seed):
-        super().__init__(np.random.PCG64(seed))
-        self.asked = 0
-
-    def random(self, *args, **kwargs):
-        self.asked += 1
-        return super().random(*args, **kwargs)
 
 
 def _acceptance_hint(trial, world):
@@ -720,17 +746,23 @@ def _why(error):
 # Coins at the ends of [0, 1): ties have probability zero, and are still met by a generator of 53 bits.
 
 
-class _Constant:
-    """A path whose every uniform is the same number."""
+class _Numbers:
+    """A path of plain floats: those given, then one half."""
 
-    def __init__(self, u):
-        self.u = u
+    def __init__(self, numbers):
+        self.numbers, self.asked = iter(numbers), 0
 
     def uniform(self):
-        return self.u
+        self.asked += 1
+        return next(self.numbers, 0.5)
 
     def refuse(self, why):
         raise Inexact(why)
+
+
+def _constant(u):
+    """Every coin is u, for so long that only a loop that waits for another one outlives it."""
+    return _Numbers([u] * 100)
 
 
 def _with_extremes(found, trial):
@@ -759,14 +791,14 @@ def _with_extremes(found, trial):
 def _outcomes(trial, world, u):
     """Every text the sampler gives when all its coins are u, over all drafted tokens."""
     if isinstance(trial, _Generator):
-        return [trial.program(world)(LazyGenerator(_Constant(u)))]
+        return [trial.program(world)(LazyGenerator(_constant(u)))]
     outcomes, vocab_size = [], world.target.vocab_size
 
     def extend(drafted, rows):
         if len(drafted) == world.k:
             p = next_rows(world.target, [*world.prefix, *drafted], world.k + 1)
             outcomes.append(
-                trial.emitted(drafted, np.array(rows), p, LazyGenerator(_Constant(u)), vocab_size)
+                trial.emitted(drafted, np.array(rows), p, LazyGenerator(_constant(u)), vocab_size)
             )
             return
         row = next_rows(world.draft, [*world.prefix, *drafted], 1)[0]
@@ -793,6 +825,8 @@ def _further_notes(trial, worlds):
     emitted = trial.emitted([], np.empty((0, 3)), row, np.random.default_rng(0), 3)
     if isinstance(emitted, Fault):
         notes.append(f"with nothing drafted (k = 0) it {emitted}")
+    elif _plainly(trial, row) != {x: Fraction(mass) for x, mass in enumerate(row[0].tolist())}:
+        notes.append("with nothing drafted (k = 0) it does not draw from the target's row")
     rational = _Verifier(trial.function, arithmetic=object)
     small = [
         world for world in worlds if world.k == 1 and next_rows(world.target, world.prefix, 1).dtype == object
@@ -806,6 +840,16 @@ def _further_notes(trial, worlds):
     return notes
 
 
+def _plainly(trial, row):
+    """Law of what a verifier emits when nothing was drafted."""
+
+    def program(rng):
+        emitted = trial.emitted([], np.empty((0, row.shape[1])), row, rng, row.shape[1])
+        return emitted if isinstance(emitted, Fault) else emitted[0]
+
+    return law(program, max_paths=_MAX_PATHS, max_draws=_MAX_DRAWS)
+
+
 # Sampling, when enumeration is not possible.
 
 
@@ -815,7 +859,12 @@ def _sampled(trial, worlds, tolerance, draws, alpha, seed, reason):
     checks, notes, smallest, witness, size = [], [], 0.0, None, None
     for world in chosen:
         program, reference = trial.program(_world_in_floats(world)), trial.reference(world)
-        counts = Counter(program(rng) for _ in range(draws))
+        try:
+            counts = Counter(program(rng) for _ in range(draws))
+        except NotReproducible as error:
+            notes.append(f"it could not be sampled either: {error}")
+            smallest = 1.0
+            break
         p_value, degrees = g_test(counts, reference)
         passed = p_value >= alpha / len(chosen)
         checks.append(Check(world.name, world.k, trial.length(world), None, draws, None, p_value, passed))
@@ -860,6 +909,6 @@ def _few(worlds):
     """Worlds worth sampling: several tokens compared, faults in the open, one of a name, at most five."""
     telling = [w for w in worlds if (w.n_tokens or w.k) >= 2 and w.name not in _HIDING]
     by_name = {}
-    for world in telling:
-        by_name.setdefault(world.name, world)
+    for world in sorted(telling, key=lambda w: (w.k, w.n_tokens or 0), reverse=True):
+        by_name.setdefault(world.name, world)  # sampling has no paths to run out of: the longest of each name
     return list(by_name.values())[:5] or list(worlds)

@@ -291,7 +291,7 @@ def _certify(args):
 
 
 def _unfinished(why):
-    return {"verdict": "not finished", "text": why, "worlds": [], "witness": None}
+    return {"verdict": "not finished", "reason": why, "text": why, "worlds": [], "witness": None}
 
 
 def _certify_in_child(sender, name, is_generator, options):

@@ -9,6 +9,7 @@ import random
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from numbers import Rational
 
 import numpy as np
 
@@ -154,6 +155,8 @@ class LazyGenerator(np.random.Generator):
         self._path = path
 
     def random(self, size=None, dtype=np.float64, out=None):
+        if np.dtype(dtype) != np.float64:
+            self._path.refuse("random(dtype=float32) has uniforms of 24 bits; use random() in float64")
         if out is not None:
             self._path.refuse("random(out=…) would store floats; use random(size)")
         return self._fill(size, self._path.uniform)
@@ -174,14 +177,20 @@ class LazyGenerator(np.random.Generator):
             self._path.refuse("choice(axis=…) and choice(replace=False) are not followed; draw one at a time")
         items = np.arange(a) if np.ndim(a) == 0 else a
         if p is None:
-            return self._fill(size, lambda: items[self.integers(len(items))])
+            return self._fill(size, lambda: items[self.integers(len(items))], getattr(items, "dtype", object))
         cumulative = np.cumsum(p)
-        if len(cumulative) != len(items) or not (np.min(p) >= 0 and abs(cumulative[-1] - 1) < 1e-8):
+        wide = getattr(p, "dtype", None) not in (np.float32, np.float16)
+        within = np.sqrt(np.finfo(np.float64 if wide else p.dtype).eps)  # as NumPy allows
+        if len(cumulative) != len(items) or not (np.min(p) >= 0 and abs(cumulative[-1] - 1) < within):
             raise ValueError(
                 f"choice: p is {np.asarray(p).tolist()}; want {len(items)} probabilities that sum to 1"
             )
         cumulative = cumulative / cumulative[-1]  # as NumPy does it
-        return self._fill(size, lambda: items[int(np.searchsorted(cumulative, self.random(), side="right"))])
+
+        def chosen():
+            return items[int(np.searchsorted(cumulative, self._path.uniform(), side="right"))]
+
+        return self._fill(size, chosen, getattr(items, "dtype", object))
 
     def multinomial(self, n, pvals, size=None):
         if n != 1 or size is not None:
@@ -208,7 +217,8 @@ _UNUSED = np.random.PCG64(0)  # a Generator cannot be made without one; nothing 
 
 
 def _exact(number):
-    return Fraction(*float(number).as_integer_ratio()) if isinstance(number, float) else Fraction(number)
+    """The exact value of a number; a float of any width is a rational."""
+    return Fraction(number) if isinstance(number, Rational) else Fraction(*number.as_integer_ratio())
 
 
 def _refusing(name):

@@ -42,15 +42,17 @@ class Path:
 
     def __init__(self, script=(), max_draws=10_000):
         self.decisions, self._replayed, self._max_draws = list(script), 0, max_draws
-        self._intervals, self.forks, self.trouble = [], [], None
+        self._intervals, self.forks, self.trouble, self.closed = [], [], None, False
 
     def uniform(self):
         """A fresh lazy uniform on [0, 1)."""
+        self._open()
         if len(self._intervals) == self._max_draws:
-            raise TooLarge(
+            self.trouble = TooLarge(
                 f"a path drew {self._max_draws} uniforms: a loop that may never end, or too long a text; "
                 f"make the text shorter, or raise max_draws"
             )
+            raise self.trouble
         self._intervals.append((0, 1))
         return LazyUniform(self, len(self._intervals) - 1)
 
@@ -65,6 +67,7 @@ class Path:
 
     def below(self, which, threshold):
         """Whether uniform `which` is below `threshold`; decides it where both are possible."""
+        self._open()
         low, high = self._intervals[which]
         if threshold >= high:
             return True
@@ -84,6 +87,14 @@ class Path:
         self._replayed += 1
         self._intervals[which] = (low, threshold) if answer else (threshold, high)
         return answer
+
+    def _open(self):
+        if self.closed:
+            raise NotReproducible("the program kept an rng or a uniform from an earlier run")
+
+    def middle(self):
+        """A plain float in the interval of each uniform drawn, in the order of drawing."""
+        return [float((Fraction(low) + Fraction(high)) / 2) for low, high in self._intervals]
 
     @property
     def probability(self):
@@ -121,6 +132,7 @@ def walk(run, *, max_paths=1_000_000, max_draws=10_000):
     while waiting:
         path = Path(waiting.pop(), max_draws)
         outcome = run(path)
+        path.closed = True
         if path.trouble:
             raise path.trouble
         if path._replayed < len(path.decisions):
@@ -254,6 +266,9 @@ class LazyUniform:
     def __truediv__(self, other):
         value = self._operand(other, "/")
         return NotImplemented if value is None else self._affine(self._scale / value, self._shift / value)
+
+    def __pos__(self):
+        return self
 
     def __neg__(self):
         return self._affine(-self._scale, -self._shift)

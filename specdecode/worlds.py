@@ -94,7 +94,10 @@ SIX = (  # the second is the first with each row turned round
         [2, 2, 2, 2, 4, 4],
     ),
 )
-CERTAIN = table([0, 1, 0], [0, 1, 3], [1, 0, 0]), table([0, 1, 0], [0, 1, 1], [1, 0, 0])  # one choice at most
+RARE = (
+    table([2**30, 1, 2], [1, 2**30, 2], [2, 1, 2**30]),
+    table([2**30, 2, 1], [2, 2**30, 1], [1, 2, 2**30]),
+)
 
 
 def _ulp() -> tuple[MarkovModel, MarkovModel]:
@@ -138,6 +141,8 @@ def verifier_worlds() -> list[World]:
         World("few tokens a row", *FEW, k=3),
         World("dense", *DENSE, k=3),
         World("few tokens a row", *FEW, k=5),
+        World("rare tokens", *RARE, k=1),
+        World("certain target", table([0, 1, 0], [0, 0, 1], [1, 0, 0]), DENSE[1], k=2),
     ]
 
 
@@ -173,8 +178,9 @@ def generator_worlds() -> list[World]:
         World("draft = target", DENSE[0], DENSE[0], k=1, n_tokens=2),
         World("n-gram draft", DENSE[0], NGramDraft(3), k=1, prefix=(0, 1, 2, 0), n_tokens=2),
         World("stop token", *DENSE, k=1, n_tokens=3, stop=1),
-        World("stop token 0, in the prefix", *DENSE, k=1, n_tokens=2, stop=0),
-        replace(memory_world(1), name="memory of the prefix", prefix=(1, 1, 0), n_tokens=2),
+        World("stop token 0, in the prefix", *DENSE, k=1, n_tokens=3, stop=0),
+        replace(memory_world(1), name="memory of the prefix", prefix=(1,) + (0,) * 15, n_tokens=2),
+        World("draft with a memory", memory_world(1).target, RepetitionPenalty(DENSE[1], 3), k=1, n_tokens=3),
         World("dense", *DENSE, k=2, n_tokens=1),
         World("dense", *DENSE, k=2, n_tokens=2),
         replace(memory_world(1), n_tokens=3),
@@ -187,7 +193,8 @@ def generator_worlds() -> list[World]:
         World("arg-maxed draft", DENSE[0], ArgmaxDraft(DENSE[1]), k=2, n_tokens=3),
         World("past two rounds", *FEW, k=1, n_tokens=5),
         World("past two rounds", *FEW, k=2, n_tokens=5),
-        World("past five rounds", *CERTAIN, k=1, n_tokens=8),
+        World("past five rounds", *FEW, k=1, n_tokens=7),
+        World("few tokens a row", *FEW, k=5, n_tokens=6, stop=2),
         World("stop token, looked up", FEW[0], NGramDraft(3), k=3, prefix=(0, 1, 2, 0), n_tokens=4, stop=2),
         World("k + 1", *FEW, k=3, n_tokens=4),
         World("dense", *DENSE, k=3, n_tokens=2),

@@ -1,7 +1,6 @@
 """The certifier accepts right samplers of many styles, refutes wrong ones, and says what it could not do."""
 
 import json
-from dataclasses import replace
 from fractions import Fraction as F
 
 import numpy as np
@@ -211,6 +210,149 @@ class Floats:
         return int(np.searchsorted(np.cumsum(p), self.random(), side="right"))
 
 
+def prints_its_coins(draft_tokens, draft_dists, target_dists, rng):
+    coin = rng.random()
+    assert f"{coin:.4f}"
+    return loop_with_choice(draft_tokens, draft_dists, target_dists, rng)
+
+
+def guards_against_nan(draft_tokens, draft_dists, target_dists, rng):
+    assert not np.isnan(rng.random())
+    return loop_with_choice(draft_tokens, draft_dists, target_dists, rng)
+
+
+def divides_by_the_ratio(draft_tokens, draft_dists, target_dists, rng):
+    emitted = []
+    for x, q, p in zip(draft_tokens, draft_dists, target_dists):
+        with np.errstate(divide="ignore"):
+            ratio = np.float64(q[x]) / p[x]
+        if rng.random() * ratio < 1:
+            emitted.append(x)
+        else:
+            return [
+                *emitted,
+                loop_with_choice([], [], [np.maximum(p - q, 0) / np.maximum(p - q, 0).sum()], rng)[0],
+            ]
+    return [*emitted, loop_with_choice([], [], target_dists[-1:], rng)[0]]
+
+
+@pytest.mark.parametrize("verifier", [prints_its_coins, guards_against_nan, divides_by_the_ratio])
+def test_what_only_a_lazy_uniform_cannot_do_is_no_fault(verifier):
+    found = certify(verifier, draws=1000)
+    assert found.verdict == "no difference found", found
+    assert found.method == "sampled"
+
+
+def test_a_guard_against_zero_does_not_hang_on_coins_of_zero():
+    def guards(draft_tokens, draft_dists, target_dists, rng):
+        class Positive:
+            def random(self):
+                u = 0.0
+                while u == 0:
+                    u = rng.random()
+                return u
+
+        return verifiers.token(draft_tokens, draft_dists, target_dists, Positive())
+
+    assert certify(guards, worlds=SMALL).verdict == "exact"
+
+
+def test_uniforms_kept_from_run_to_run_refute_nothing():
+    buffer = []
+
+    def hoards(draft_tokens, draft_dists, target_dists, rng):
+        while len(buffer) < 1000:
+            buffer.append(rng.random())
+
+        class Buffer:
+            def random(self):
+                return buffer.pop()
+
+        return verifiers.token(draft_tokens, draft_dists, target_dists, Buffer())
+
+    found = certify(hoards, draws=500)
+    assert found.verdict == "no difference found"
+    assert found.witness is None
+
+
+def test_coarse_uniforms_are_not_taken_for_fine_ones():
+    class Coarse:
+        def __init__(self, rng):
+            self.rng = rng
+
+        def random(self):
+            return self.rng.random(dtype=np.float32)
+
+    found = certify(lambda t, q, p, rng: verifiers.token(t, q, p, Coarse(rng)), draws=500)
+    assert found.method == "sampled"
+    assert "24 bits" in found.reason
+
+
+def test_a_proof_is_kept_when_a_later_world_cannot_be_followed():
+    def mild(draft_tokens, draft_dists, target_dists, rng):
+        if len(draft_tokens) == 3:
+            float(rng.random())
+        for i, x in enumerate(draft_tokens):
+            if not rng.random() < 1.02 * target_dists[i][x] / draft_dists[i][x]:
+                return [
+                    *draft_tokens[:i],
+                    verifiers.draw(verifiers.replacement(target_dists[i], draft_dists[i]), rng.random()),
+                ]
+        return [*draft_tokens, verifiers.draw(target_dists[-1], rng.random())]
+
+    found = certify(mild)
+    assert (found.verdict, found.method) == ("not exact", "enumerated")
+    assert any("left out" in note for note in found.notes)
+
+
+def test_sampling_looks_past_the_first_token():
+    """All coins of a block the same number: invisible at k = 1."""
+
+    def one_coin(target, draft, prefix, n_tokens, k, rng, stop=None):
+        def verifier(draft_tokens, draft_dists, target_dists, rng):
+            coin = float(rng.random())
+
+            class Stuck:
+                asked = 0
+
+                def random(self):
+                    self.asked += 1
+                    return coin if self.asked <= len(draft_tokens) else rng.random()
+
+            return verifiers.token(draft_tokens, draft_dists, target_dists, Stuck())
+
+        return generate_speculative(target, draft, prefix, n_tokens, k, rng, stop=stop, verifier=verifier)
+
+    found = certify_generator(one_coin, draws=4000)
+    assert (found.verdict, found.method) == ("not exact", "sampled")
+    assert max(check.k for check in found.checks) >= 3
+
+
+def test_a_loop_that_rejects_from_p_gives_up_soon():
+    def rejects(draft_tokens, draft_dists, target_dists, rng):
+        for i, x in enumerate(draft_tokens):
+            p, q = target_dists[i], draft_dists[i]
+            if not rng.random() < p[x] / q[x]:
+                while True:
+                    y = int(rng.choice(len(p), p=p))
+                    if rng.random() * p[y] < p[y] - q[y]:
+                        return [*draft_tokens[:i], y]
+        return [*draft_tokens, int(rng.choice(len(target_dists[-1]), p=target_dists[-1]))]
+
+    found = certify(rejects, draws=1000, worlds=verifier_worlds()[8:10])
+    assert found.verdict == "no difference found"
+    assert "too many paths" in found.reason
+
+
+def test_there_must_be_a_world_and_sensible_numbers():
+    for wrong in ({"worlds": []}, {"alpha": 0}, {"alpha": 2}, {"tolerance": float("nan")}, {"draws": 0}):
+        with pytest.raises(ValueError, match="want"):
+            certify(verifiers.token, **wrong)
+    stop_only = [world for world in generator_worlds() if world.stop is not None]
+    with pytest.raises(ValueError, match="no world is left"):
+        certify_generator(lambda a, b, c, d, e, f: [], worlds=stop_only)
+
+
 def test_an_error_that_is_swallowed_is_not_believed():
     def swallows(draft_tokens, draft_dists, target_dists, rng):
         try:
@@ -331,15 +473,15 @@ def test_a_stop_token_of_id_0_and_one_in_the_prefix():
 
 def test_faults_of_late_rounds_and_long_drafts():
     def tires(target, draft, prefix, n_tokens, k, rng, stop=None):
-        text = list(prefix)
-        while len(text) < len(prefix) + n_tokens:
-            late = len(text) - len(prefix) >= 6
-            verifier = verifiers.greedy if late else verifiers.token
-            room = len(prefix) + n_tokens - len(text)
-            text += generate_speculative(target, draft, text, min(1, room), k, rng, verifier=verifier).tokens
-        return text[len(prefix) :]
+        rounds = []
 
-    worlds = [replace(w, stop=None) for w in generator_worlds() if w.name.startswith("past")]
+        def verifier(*arguments):
+            rounds.append(1)
+            return (verifiers.greedy if len(rounds) > 5 else verifiers.token)(*arguments)
+
+        return generate_speculative(target, draft, prefix, n_tokens, k, rng, stop=stop, verifier=verifier)
+
+    worlds = [world for world in generator_worlds() if world.name.startswith("past") and world.k == 1]
     found = certify_generator(tires, worlds=worlds)
     assert [check.world for check in found.checks if not check.passed] == ["past five rounds"]
 
@@ -369,7 +511,7 @@ def test_only_a_target_with_a_memory_shows_some_faults():
     found = certify_generator(forgets, worlds=[w for w in generator_worlds() if w.k == 1])
     assert found.verdict == "not exact"
     failed = {check.world for check in found.checks if not check.passed}
-    assert failed == {"memory", "memory of the prefix"}
+    assert failed == {"memory", "memory of the prefix", "draft with a memory"}
 
 
 # Around it

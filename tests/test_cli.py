@@ -74,7 +74,7 @@ def test_verify_passes_and_says_what_it_is_about(spec_decode):
     assert status == 0
     assert "PASS" in out
     assert "about one token" in out
-    assert "26 worlds" in out
+    assert "28 worlds" in out
 
 
 @pytest.fixture

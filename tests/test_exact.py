@@ -154,6 +154,30 @@ def test_a_cache_that_leaks_from_path_to_path_is_caught():
         law(leaky)
 
 
+def test_a_limit_that_is_swallowed_is_not_believed():
+    def swallows(rng):
+        try:
+            for _ in range(20):
+                rng.random()
+        except Exception:
+            return "boom"
+        return "fine"
+
+    with pytest.raises(TooLarge):
+        law(swallows, max_draws=10)
+
+
+def test_a_uniform_kept_from_an_earlier_run_is_caught():
+    kept = []
+
+    def keeps(rng):
+        kept.append(rng.random())
+        return kept[0] < 0.5
+
+    with pytest.raises(NotReproducible):
+        law(keeps)
+
+
 def test_limits_are_told():
     def retry(rng):
         while rng.random() < 0.5:
