@@ -1,4 +1,4 @@
-"""The command `spec-decode`: verify the rule, run it, sweep its settings, certify anyone's sampler.
+"""The command `spec-decode`: verify the rule, run it, sweep it, certify a sampler, compare two programs.
 
 Every command prints a short answer for a person, or with --json one object for a program (its schema
 is on the book's page of commands). Exit status: 0 success, 1 a certificate failed, 2 bad input.
@@ -6,6 +6,7 @@ is on the book's page of commands). Exit status: 0 success, 1 a certificate fail
 
 import argparse
 import contextlib
+import inspect
 import json
 import multiprocessing
 import os
@@ -28,6 +29,7 @@ from specdecode.drafts import NGramDraft, as_draft
 from specdecode.loading import load_function, source_hash
 from specdecode.models import MappedModel
 from specdecode.proof import verify_generator, verify_identity
+from specdecode.sameness import Sameness, same_law
 from specdecode.sampling import temperature
 from specdecode.speculative import Trace, generate_target_only, stream_speculative
 from specdecode.sweep import sweep, toy_world
@@ -36,6 +38,7 @@ __all__ = ["main"]
 
 _AGREEMENTS = (0.0, 0.25, 0.5, 0.7, 0.8, 0.9, 0.95, 1.0)
 _PROGRESS_AFTER = 2.0  # seconds
+_FLOAT32 = 1e-6  # what float32 rounding adds up to over a few tokens
 _SHOWN = 8  # positions whose conditional acceptance is printed
 
 
@@ -147,13 +150,52 @@ def _parser():
     judge.set_defaults(command=_certify)
     judge.add_argument("function", metavar="FILE.py:FUNCTION", help="or package.module:function")
     judge.add_argument("--generator", action="store_true", help="it is a whole generator, not a verifier")
+    judge.add_argument("--torch", action="store_true", help="a verifier on torch tensors that draws by torch")
     judge.add_argument("--require", choices=["enumerated"], help="fail if it could only be sampled")
     judge.add_argument("--tolerance", type=_number(0), help="allowed distance (default 1e-12; float32: 1e-6)")
     judge.add_argument("--draws", type=_whole(100, 10**8), help="texts a world, if it has to be sampled")
     judge.add_argument("--alpha", type=_number(0, 1), help="false alarms, if sampled (default 1e-6)")
     judge.add_argument("--seconds", type=_number(0.1), default=120.0, help="wall-clock limit (default 120)")
 
-    for command in (verify, run, table, judge):
+    pair = commands.add_parser(
+        "compare",
+        help="have two programs, or two servers, the same law?",
+        description="Have two programs, or two servers, the same law? With and without speculation, say. "
+        "Comparing files runs them.",
+    )
+    pair.set_defaults(command=_compare)
+    pair.add_argument(
+        "programs",
+        nargs="*",
+        metavar="FILE.py:PROGRAM",
+        help="two of them: program(rng), drawing from rng, or program(), drawing by torch",
+    )
+    pair.add_argument("--require", choices=["enumerated"], help="fail if they could only be sampled")
+    pair.add_argument("--tolerance", type=_number(0), help="allowed distance (default 1e-12; torch: 1e-6)")
+    pair.add_argument("--max-paths", type=_whole(1, 10**8), help="paths of each program (default 20000)")
+    pair.add_argument("--draws", type=_whole(100, 10**8), help="texts each (default 20000; servers: 1000)")
+    pair.add_argument("--alpha", type=_number(0, 1), default=1e-6, help="false alarms (default 1e-6)")
+    pair.add_argument("--seconds", type=_number(0.1), default=120.0, help="wall-clock limit (default 120)")
+    server = pair.add_argument_group("servers with an OpenAI-compatible /completions")
+    server.add_argument("--base-url", help="http://HOST:PORT/v1, with speculation")
+    server.add_argument("--reference-url", help="without it (default: --base-url)")
+    server.add_argument("--model", help="its name (default: the only one there)")
+    server.add_argument("--reference-model", help="name at the reference (default: --model)")
+    server.add_argument("--extra", type=_json_object, default={}, help="more fields of a request, as JSON")
+    server.add_argument("--reference-extra", type=_json_object, default={}, help="those at the reference")
+    server.add_argument("--prompt", action="append", help="may be given more than once")
+    server.add_argument("--max-tokens", type=_whole(1, 10**4), help="length of a completion (default 4)")
+    server.add_argument("--temperature", type=_number(0), help="of both (default 1)")
+    server.add_argument("--choices", type=_whole(1, 128), help="completions a request (default 1)")
+    server.add_argument("--concurrency", type=_whole(1, 256), help="requests at a time (default 8)")
+    server.add_argument("--timeout", type=_number(0.1), help="seconds a request may take (default 30)")
+    server.add_argument("--retries", type=_whole(0, 20), help="of a request that failed (default 3)")
+    server.add_argument("--send-seeds", action="store_true", help="send a seed of its own with each request")
+    server.add_argument(
+        "--key-env", default="OPENAI_API_KEY", metavar="NAME", help="variable with the key (OPENAI_API_KEY)"
+    )
+
+    for command in (verify, run, table, judge, pair):
         command.add_argument("--seed", type=_whole(0, 2**63), default=0, help="sampling seed (default 0)")
         command.add_argument("--json", action="store_true", help="print one JSON object instead")
     for command in (run, table):
@@ -189,6 +231,16 @@ def _number(low, high=float("inf")):
         return number
 
     return parse
+
+
+def _json_object(text):
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise argparse.ArgumentTypeError(f"""{text!r}; want a JSON object, such as '{{"top_k": 0}}'""")
+    return found
 
 
 def _verify(args):
@@ -248,24 +300,14 @@ def _verify(args):
 def _certify(args):
     """Certify in a child process: a loop that draws nothing can only be stopped from outside."""
     options = {"tolerance": args.tolerance, "draws": args.draws, "alpha": args.alpha, "seed": args.seed}
+    if args.torch and args.generator:
+        raise ValueError("--torch is for verifiers; for a whole program compare it with another: `compare`")
+    if args.torch:
+        options = {"tolerance": _FLOAT32, **{n: v for n, v in options.items() if v is not None}}
     options = {name: value for name, value in options.items() if value is not None}
-    context = multiprocessing.get_context("spawn")
-    receiver, sender = context.Pipe(duplex=False)
-    child = context.Process(target=_certify_in_child, args=(sender, args.function, args.generator, options))
-    child.start()
-    sender.close()
-    try:
-        answer = receiver.recv() if receiver.poll(args.seconds) else None
-    except EOFError:
-        child.join()
-        answer = _unfinished(f"{args.function} ended the process with status {child.exitcode}")
-    finally:
-        child.kill()
-    if answer is None:
-        limit = f"did not finish within {args.seconds:g} s; --seconds raises the limit"
-        answer = _unfinished(f"{args.function} {limit}")
-    if "error" in answer:
-        raise ValueError(answer["error"])
+    kind = "torch" if args.torch else "generator" if args.generator else "verifier"
+    answer = _in_child(args.function, args.seconds, _certified, args.function, kind, options)
+    answer = {"worlds": [], "witness": None, **answer}
     text = answer.pop("text")
     accepted = ["exact"] if args.require == "enumerated" else ["exact", "no difference found"]
 
@@ -290,21 +332,140 @@ def _certify(args):
     return {"command": "certify", **answer}, answer["verdict"] in accepted, show
 
 
+def _certified(name, kind, options):
+    function = load_function(name)
+    sampler, ask = function, certify_generator if kind == "generator" else certify
+    if kind == "torch":
+        sampler = _torch_adapter().as_verifier(function)
+    found = ask(sampler, track=lambda worlds: _tracked(worlds, len(worlds), "worlds"), **options)
+    source = {"function": name, "source_sha256": source_hash(function)}
+    return {**source, **found.to_dict(), "text": str(found)}
+
+
+def _torch_adapter():
+    from specdecode.adapters import pytorch
+
+    pytorch.torch.set_num_threads(1)  # small models are slower on more, and sums then depend on the split
+    return pytorch
+
+
+def _in_child(what, seconds, task, *given):
+    """The answer of task(*given), made in a child process with a limit on its time."""
+    context = multiprocessing.get_context("spawn")
+    receiver, sender = context.Pipe(duplex=False)
+    child = context.Process(target=_answer, args=(sender, task, given))
+    child.start()
+    sender.close()
+    try:
+        answer = receiver.recv() if receiver.poll(seconds) else None
+    except EOFError:
+        child.join()
+        answer = _unfinished(f"{what} ended the process with status {child.exitcode}")
+    finally:
+        child.kill()
+    if answer is None:
+        answer = _unfinished(f"{what} did not finish within {seconds:g} s; --seconds raises the limit")
+    if "error" in answer:
+        raise ValueError(answer["error"])
+    return answer
+
+
 def _unfinished(why):
-    return {"verdict": "not finished", "reason": why, "text": why, "worlds": [], "witness": None}
+    return {"verdict": "not finished", "reason": why, "text": why}
 
 
-def _certify_in_child(sender, name, is_generator, options):
-    """Runs in the child: send the certificate, or the error, as plain data."""
+def _answer(sender, task, given):
+    """Runs in the child: send the answer, or the error, as plain data."""
     with contextlib.redirect_stdout(sys.stderr):  # what the code prints must not mix with the answer
         try:
-            function = load_function(name)
-            ask = certify_generator if is_generator else certify
-            found = ask(function, track=lambda worlds: _tracked(worlds, len(worlds), "worlds"), **options)
-            source = {"function": name, "source_sha256": source_hash(function)}
-            sender.send({**source, **found.to_dict(), "text": str(found)})
+            sender.send(task(*given))
         except (ValueError, ImportError) as error:
             sender.send({"error": str(error)})
+
+
+def _compare(args):
+    servers = args.base_url or args.reference_url
+    answer = _compared_servers(args) if servers else _compared_programs(args)
+    text = answer.pop("text")
+    accepted = ["equal"] if args.require == "enumerated" else ["equal", "no difference found"]
+
+    def show():
+        _Console(highlight=False, soft_wrap=True).print(Text(text))
+
+    return {"command": "compare", **answer}, answer["verdict"] in accepted, show
+
+
+_SERVER_OPTIONS = ("max_tokens", "temperature", "choices", "concurrency", "timeout", "retries")
+
+
+def _compared_programs(args):
+    _refuse(args, ["model", "reference_model", "prompt", *_SERVER_OPTIONS], "two programs")
+    if len(args.programs) != 2:
+        raise ValueError(
+            f"{len(args.programs)} programs; want two, FILE.py:PLAIN FILE.py:SPECULATIVE, or --base-url"
+        )
+    options = {name: getattr(args, name) for name in ("tolerance", "max_paths", "draws", "alpha", "seed")}
+    options = {name: value for name, value in options.items() if value is not None}
+    options["seconds"] = 0.8 * args.seconds  # the rest is for the imports
+    return _in_child(" and ".join(args.programs), args.seconds, _same_programs, args.programs, options)
+
+
+def _same_programs(names, options):
+    programs, tolerance = [], 1e-12
+    for name in names:
+        function = load_function(name)
+        if _takes(function, 1):
+            programs.append(function)
+        elif _takes(function, 0):
+            programs.append(_torch_adapter().drawing(function))
+            tolerance = _FLOAT32
+        else:
+            raise ValueError(f"{name} takes neither an rng nor nothing; want program(rng) or program()")
+    found = same_law(*programs, **{"tolerance": tolerance, **options})
+    return {"programs": list(names), **_told(found)}
+
+
+def _takes(function, count):
+    try:
+        inspect.signature(function).bind(*range(count))
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _told(found: Sameness):
+    return {**found.to_dict(), "text": str(found)}
+
+
+def _compared_servers(args):
+    if args.programs:
+        raise ValueError("both programs and servers were named; want one kind")
+    if not args.base_url:
+        raise ValueError("--reference-url without --base-url; want both, or two programs")
+    if not args.prompt:
+        raise ValueError('servers are compared on prompts; want --prompt "…", once or more')
+    _refuse(args, ["tolerance", "max_paths"], "servers")
+    from specdecode.adapters.servers import Server, compare_servers
+
+    server = Server(args.base_url, args.model, args.extra)
+    reference = Server(
+        _default(args.reference_url, args.base_url),
+        _default(args.reference_model, args.model),
+        args.reference_extra,
+    )
+    options = {name: getattr(args, name) for name in (*_SERVER_OPTIONS, "draws")}
+    found = compare_servers(
+        server,
+        reference,
+        args.prompt,
+        alpha=args.alpha,
+        seconds=args.seconds,
+        api_key=os.environ.get(args.key_env),
+        seeds=args.seed if args.send_seeds else None,
+        track=_tracked,
+        **{name: value for name, value in options.items() if value is not None},
+    )
+    return {"server": args.base_url, "reference": reference.base_url, **_told(found)}
 
 
 def _run(args):
@@ -312,7 +473,7 @@ def _run(args):
 
 
 def _run_toy(args):
-    _refuse(args, ["prompt", "model_path"], "toy")
+    _refuse(args, ["prompt", "model_path"], "--model toy")
     agreement, draft_cost = _default(args.agreement, 0.8), _default(args.draft_cost, 0.1)
     n_tokens = _default(args.tokens, 5000)
     target, draft = toy_world(agreement, **_world(args))
@@ -403,7 +564,7 @@ def _sweep(args):
 
 
 def _run_smollm(args):
-    _refuse(args, ["agreement", "draft_cost", "vocab_size", "target_seed", "draft_seed"], "smollm2")
+    _refuse(args, ["agreement", "draft_cost", "vocab_size", "target_seed", "draft_seed"], "--model smollm2")
     if not args.prompt:
         raise ValueError('--model smollm2 continues a text: want --prompt "…" with at least one character')
     from specdecode import smollm
@@ -521,11 +682,11 @@ def _default(value, default):
     return default if value is None else value
 
 
-def _refuse(args, names, model):
+def _refuse(args, names, what):
     for name in names:
         if getattr(args, name) is not None:
             option = "--" + name.replace("_", "-")
-            raise ValueError(f"{option} does not go with --model {model}; want one or the other")
+            raise ValueError(f"{option} does not go with {what}; want one or the other")
 
 
 def _counts(trace):

@@ -1,8 +1,8 @@
-"""The statistical test for what cannot be enumerated: its p-value, and what it would have seen.
+"""The statistical tests for what cannot be enumerated: their p-values, and what they would have seen.
 
-A G-test compares the counts of sampled texts with a law. Its level is far out in the tail, where Pearson's
-statistic with the customary five counts a bin raises many times too many alarms; so rare outcomes are
-merged until each bin expects fifty.
+A G-test compares the counts of sampled texts with a law, or with those of another sample. Its level is far
+out in the tail, where Pearson's statistic with the customary five counts a bin raises many times too many
+alarms; so rare outcomes are merged until each bin expects fifty.
 """
 
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy import optimize, stats
 
-__all__ = ["g_test", "resolution"]
+__all__ = ["g_test", "resolution", "two_sample_test"]
 
 _MERGE = 50  # expected count of a bin
 
@@ -59,13 +59,52 @@ def g_test(counts: Mapping[Any, int], reference: Mapping[Any, Any]) -> tuple[flo
     return float(stats.chi2.sf(statistic, degrees)), degrees
 
 
-def resolution(n: int, degrees: int, alpha: float, power: float = 0.99) -> float:
+def two_sample_test(counts_a: Mapping[Any, int], counts_b: Mapping[Any, int]) -> tuple[float, int]:
+    """Likelihood-ratio test of whether two samples come from one law, with rare outcomes merged.
+
+    Parameters
+    ----------
+    counts_a, counts_b : mapping
+        Outcome -> how often it was seen.
+
+    Returns
+    -------
+    (float, int)
+        The p-value, and the degrees of freedom; (1.0, 0) if too few were seen to tell two bins apart.
+
+    Guarantee
+    ---------
+    Bins are made from the pooled counts alone, so that they favour neither sample, and are merged until the
+    smaller sample expects 50 in each.
+
+    Examples
+    --------
+    >>> two_sample_test({0: 480, 1: 520}, {0: 500, 1: 500})[0] > 0.1
+    True
+    """
+    n_a, n_b = sum(counts_a.values()), sum(counts_b.values())
+    pooled = {o: counts_a.get(o, 0) + counts_b.get(o, 0) for o in {*counts_a, *counts_b}}
+    bins, open_bin = [], np.zeros(2, dtype=int)
+    for outcome in sorted(pooled, key=lambda o: (pooled[o], repr(o))):
+        open_bin += counts_a.get(outcome, 0), counts_b.get(outcome, 0)
+        if open_bin.sum() * min(n_a, n_b) >= _MERGE * (n_a + n_b):
+            bins.append(open_bin.copy())
+            open_bin[:] = 0
+    if open_bin.any() and bins:
+        bins[-1] += open_bin
+    if len(bins) < 2:
+        return 1.0, 0
+    found = stats.chi2_contingency(np.array(bins), correction=False, lambda_="log-likelihood")
+    return float(found.pvalue), int(found.dof)
+
+
+def resolution(n: float, degrees: int, alpha: float, power: float = 0.99) -> float:
     """Smallest total variation that the G-test sees with the given power.
 
     Parameters
     ----------
-    n : int
-        Number of texts.
+    n : float
+        Number of texts; of two samples of n and m, n · m / (n + m).
     degrees : int
         Degrees of freedom.
     alpha : float
@@ -80,7 +119,8 @@ def resolution(n: int, degrees: int, alpha: float, power: float = 0.99) -> float
     Guarantee
     ---------
     By Pinsker's inequality a distance d has divergence at least 2 d², so a noncentrality of at least
-    4 n d². The power is that of the noncentral chi-square approximation.
+    4 n d²; for two samples, each against their mixture, the same with n · m / (n + m) for n. The power is
+    that of the noncentral chi-square approximation.
 
     References
     ----------

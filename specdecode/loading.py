@@ -53,6 +53,9 @@ def load_function(name: str) -> Callable[..., Any]:
 def _from_file(path: Path) -> ModuleType:
     if not path.is_file():
         raise ValueError(f"there is no file {str(path)!r}; want FILE.py:FUNCTION")
+    known = sys.modules.get(path.stem)
+    if getattr(known, "__file__", None) == str(path):  # two functions of one file share what it made
+        return known
     sys.path.insert(0, str(path.resolve().parent))  # so that the file finds its neighbours
     spec = importlib.util.spec_from_file_location(path.stem, path)
     module = importlib.util.module_from_spec(spec)

@@ -42,33 +42,45 @@ class Path:
 
     def __init__(self, script=(), max_draws=10_000):
         self.decisions, self._replayed, self._max_draws = list(script), 0, max_draws
-        self._intervals, self.forks, self.trouble, self.closed = [], [], None, False
+        self._intervals, self._spent = [], set()
+        self.forks, self.trouble, self.closed = [], None, False
 
     def uniform(self):
         """A fresh lazy uniform on [0, 1)."""
         self._open()
         if len(self._intervals) == self._max_draws:
-            self.trouble = TooLarge(
+            self.refuse(
                 f"a path drew {self._max_draws} uniforms: a loop that may never end, or too long a text; "
-                f"make the text shorter, or raise max_draws"
+                f"make the text shorter, or raise max_draws",
+                TooLarge,
             )
-            raise self.trouble
         self._intervals.append((0, 1))
         return LazyUniform(self, len(self._intervals) - 1)
 
-    def refuse(self, why):
-        """Raise `Inexact`, and remember it: a program that swallows the error must not be believed."""
-        self.trouble = Inexact(why)
+    def refuse(self, why, kind=Inexact):
+        """Raise `kind`, and remember it: a program that swallows the error must not be believed."""
+        self.trouble = kind(why)
         raise self.trouble
 
     def interval(self, which):
         """What is known of a uniform: (low, high), meaning low ≤ u < high."""
+        if which in self._spent:
+            self.refuse("a uniform was used again after it had been turned into noise of another kind")
         return self._intervals[which]
+
+    def spend(self, which):
+        """Give up an untouched uniform to whoever turns it into another random variable; returns nothing.
+
+        From here on asking for it raises `Inexact`: two uses of one draw would be dependent.
+        """
+        if self.interval(which) != (0, 1):
+            self.refuse("a uniform that had been compared was then turned into noise of another kind")
+        self._spent.add(which)
 
     def below(self, which, threshold):
         """Whether uniform `which` is below `threshold`; decides it where both are possible."""
         self._open()
-        low, high = self._intervals[which]
+        low, high = self.interval(which)
         if threshold >= high:
             return True
         if not threshold > low:  # a NaN is above nothing, as for floats
@@ -131,7 +143,12 @@ def walk(run, *, max_paths=1_000_000, max_draws=10_000):
     waiting, found = [()], 0
     while waiting:
         path = Path(waiting.pop(), max_draws)
-        outcome = run(path)
+        try:
+            outcome = run(path)
+        except Exception as error:
+            if path.trouble:  # a refusal may have been turned into another error on its way out
+                raise path.trouble from error
+            raise
         path.closed = True
         if path.trouble:
             raise path.trouble
@@ -141,11 +158,11 @@ def walk(run, *, max_paths=1_000_000, max_draws=10_000):
                 f"once {path._replayed} times; it must depend on nothing but its rng"
             )
         found += 1
-        if found > max_paths:
+        waiting.extend(path.forks)
+        if found + len(waiting) > max_paths:  # each that waits is at least one path
             raise TooLarge(
                 f"more than {max_paths} paths; make the vocabulary, k or the text smaller, or raise max_paths"
             )
-        waiting.extend(path.forks)
         yield path, outcome
 
 
@@ -157,6 +174,8 @@ def _number(value):
         return Fraction(int(value.numerator), int(value.denominator))
     if hasattr(value, "as_integer_ratio"):  # a narrower or wider float
         return Fraction(*value.as_integer_ratio()) if math.isfinite(value) else float(value)
+    if getattr(value, "ndim", None) == 0 and hasattr(value, "item"):  # an array or a tensor of one number
+        return _number(value.item())
     return None
 
 
@@ -316,6 +335,6 @@ class LazyUniform:
         return self  # a number: a copy of the path behind it would split without telling
 
     def __repr__(self):
-        low, high = self._path.interval(self._which)
+        low, high = self._path._intervals[self._which]
         form = "" if (self._scale, self._shift) == (1, 0) else f", as {self._scale}·u + {self._shift}"
         return f"<uniform in [{low}, {high}){form}>"
