@@ -462,7 +462,7 @@ def _compared_servers(args):
         seconds=args.seconds,
         api_key=os.environ.get(args.key_env),
         seeds=args.seed if args.send_seeds else None,
-        track=_tracked,
+        track=lambda requests: _tracked(requests, len(requests), "requests"),
         **{name: value for name, value in options.items() if value is not None},
     )
     return {"server": args.base_url, "reference": reference.base_url, **_told(found)}

@@ -119,7 +119,7 @@ class Sameness:
             smallest = min(sample.p_value for sample in self.samples)
             lines.append(
                 f"  {draws} texts, smallest p-value {smallest:.2g}, alpha {self.alpha:g}; a total variation "
-                f"of {self.resolution:.2g} would have been seen with probability 0.99, smaller ones perhaps not"
+                f"of {self.resolution:.2g} would have been seen with probability 0.99, less perhaps not"
             )
         return "\n".join([*lines, *(f"  note: {note}" for note in self.notes)])
 

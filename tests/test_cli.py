@@ -272,6 +272,126 @@ def test_what_cannot_be_certified_is_one_line_and_status_2(certify, name, says):
     assert says in done.stderr
 
 
+PROGRAMS = """
+import numpy as np
+
+def plain(rng):
+    return tuple(int(x) for x in rng.choice(3, size=2, p=[0.5, 0.25, 0.25]))
+
+def other(rng):
+    print("this must not mix with the answer")
+    return tuple(int(u >= 0.5) + int(u >= 0.75) for u in rng.random(2))
+
+def wrong(rng):
+    u = rng.random()  # one uniform for both
+    return (int(u >= 0.5) + int(u >= 0.75),) * 2
+
+def normal(rng):
+    return plain(np.random.default_rng(int(abs(rng.normal()) * 2**40)))
+
+def loops(rng):
+    while True:
+        pass
+
+def two(a, b):
+    pass
+"""
+TORCH_PROGRAMS = """
+import torch
+
+def plain():
+    return torch.multinomial(torch.tensor([0.5, 0.25, 0.25]), 2, replacement=True)
+
+def race():
+    return (torch.tensor([0.5, 0.25, 0.25]) / torch.empty(2, 3).exponential_()).argmax(dim=-1)
+
+def verifier(t, q, p):
+    at = torch.arange(len(t))
+    n = int((torch.rand(len(t)) < p[at, t] / q[at, t]).cumprod(0).sum())
+    row = p[n] if n == len(t) else torch.relu(p[n] - q[n])
+    return torch.cat([t[:n], torch.multinomial(row, 1)])
+"""
+
+
+@pytest.fixture
+def compare(tmp_path):
+    """Compare two programs of files outside the package, as a user would."""
+    (tmp_path / "mine.py").write_text(PROGRAMS)
+    (tmp_path / "torches.py").write_text(TORCH_PROGRAMS)
+    (tmp_path / "without.py").write_text("import sys\nsys.modules['torch'] = None\ndef f(): pass")
+
+    def run(*argv, command="compare"):
+        argv = [sys.executable, "-m", "specdecode", command, *argv]
+        return subprocess.run(argv, capture_output=True, text=True, cwd=tmp_path)
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("argv", "status", "says"),
+    [
+        (["mine.py:plain", "mine.py:other"], 0, "plain and other: equal\n  enumerated: 9 and 9 paths"),
+        (["mine.py:plain", "mine.py:wrong"], 1, "differs most at (0, 0): 0.25 against 0.5"),
+        (["mine.py:plain", "mine.py:normal", "--draws", "500"], 0, "no difference found"),
+        (["mine.py:plain", "mine.py:normal", "--draws", "500", "--require", "enumerated"], 1, "rng.normal"),
+        (["mine.py:plain", "mine.py:wrong", "--max-paths", "2"], 1, "more than 2 paths"),
+        (["mine.py:plain", "mine.py:loops", "--seconds", "3"], 1, "did not finish within 3 s"),
+    ],
+)
+def test_compare_judges_programs_outside_the_package(compare, argv, status, says):
+    done = compare(*argv)
+    assert done.returncode == status, done.stderr
+    assert says in done.stdout
+
+
+def test_compare_json_holds_everything(compare):
+    report = json.loads(compare("mine.py:plain", "mine.py:other", "--json").stdout)
+    assert (report["command"], report["verdict"], report["paths"]) == ("compare", "equal", [9, 9])
+    report = json.loads(compare("mine.py:plain", "mine.py:normal", "--json", "--draws", "500").stdout)
+    assert report["samples"][0]["draws"] == [500, 500]
+    assert {"subjects", "programs", "alpha", "resolution", "reason", "notes"} <= report.keys()
+
+
+@pytest.mark.parametrize(
+    ("argv", "says"),
+    [
+        ([], "0 programs; want two"),
+        (["mine.py:plain"], "1 programs; want two"),
+        (["mine.py:plain", "mine.py:two"], "takes neither an rng nor nothing"),
+        (["mine.py:plain", "mine.py:nothing"], "mine.py has no 'nothing'"),
+        (["mine.py:plain", "mine.py:other", "--prompt", "a"], "--prompt does not go with two programs"),
+        (["mine.py:plain", "mine.py:other", "--base-url", "http://x"], "want one kind"),
+        (["--reference-url", "http://x"], "--reference-url without --base-url"),
+        (["--base-url", "http://x"], "want --prompt"),
+        (["--base-url", "http://x", "--extra", "[]", "--prompt", "a"], "want a JSON object"),
+        (
+            ["--base-url", "http://x", "--prompt", "a", "--tolerance", "1"],
+            "--tolerance does not go with servers",
+        ),
+        (["without.py:f", "without.py:f"], "pip install 'specdecode[torch]'"),
+    ],
+)
+def test_what_cannot_be_compared_is_one_line_and_status_2(compare, argv, says):
+    done = compare(*argv)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.count("\n") == 1, done.stderr
+    assert says in done.stderr
+
+
+def test_torch_programs_and_verifiers(compare):
+    pytest.importorskip("torch", reason="the extra torch is not installed")
+    done = compare("torches.py:plain", "torches.py:race")
+    assert done.returncode == 0, done.stderr
+    assert "equal" in done.stdout
+    done = compare("torches.py:verifier", "--torch", command="certify")
+    assert done.returncode == 0, done.stderr
+    assert "as_verifier(verifier): exact" in done.stdout
+    done = compare("torches.py:verifier", "--torch", "--generator", command="certify")
+    assert done.returncode == 2
+    assert "--torch is for verifiers" in done.stderr
+
+
 def test_version_and_help(spec_decode):
     assert spec_decode("--version")[:2] == (0, f"spec-decode {__version__}\n")
     for command in ("verify", "run", "sweep", "certify"):

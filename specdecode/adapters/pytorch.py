@@ -296,7 +296,7 @@ _CONVERSIONS = set("to type type_as float double half bfloat16 cpu".split())
 _METADATA = set(
     "size dim ndimension numel nelement stride storage_offset is_floating_point is_complex is_signed "
     "get_device is_contiguous element_size data_ptr result_type can_cast __len__ __repr__ __hash__ "
-    "__format__".split()
+    "__format__ _has_compatible_shallow_copy_type".split()
 )
 
 
@@ -492,9 +492,7 @@ class _Draws(TorchFunctionMode):
     # What follows a draw
 
     def _follow(self, func: Any, name: str, args: Any, kwargs: Any) -> Any:
-        if name == "__get__":
-            return func(*args, **kwargs)  # shape, dtype, device, or a view such as .T
-        if name in _METADATA:
+        if name in ("__get__", "__set__") or name in _METADATA:  # attributes: shape, dtype, .T, .data
             return func(*args, **kwargs)
         if kwargs.get("out") is not None:
             self._refuse(f"torch.{name}(out=…)")

@@ -23,14 +23,14 @@ _INSTALL = "pip install 'specdecode[transformers]' --extra-index-url https://dow
 try:
     import torch
     import transformers
-    from transformers.cache_utils import DynamicCache, DynamicLayer
 except ImportError as error:
     raise ImportError(f"models of transformers need it and torch: {_INSTALL}") from error
-
-__all__ = ["TransformersModel"]
-
 if tuple(int(part) for part in transformers.__version__.split(".")[:2]) < (5, 24):
     raise ImportError(f"transformers is {transformers.__version__}; want 5.24 or newer: {_INSTALL}")
+
+from transformers.cache_utils import DynamicCache, DynamicLayer  # noqa: E402 - older versions have another
+
+__all__ = ["TransformersModel"]
 
 
 class TransformersModel:
