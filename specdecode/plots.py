@@ -34,6 +34,8 @@ __all__ = [
     "draw_split",
     "draw_spread",
     "draw_sweep",
+    "draw_tree",
+    "draw_verdicts",
     "save",
     "use_style",
 ]
@@ -376,6 +378,101 @@ def draw_speedup(curves: Mapping[str, Sequence[float]], axes: Axes | None = None
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
     return axes
+
+
+def draw_tree(law: Mapping[tuple[str, ...], Any], levels: Sequence[str], axes: Axes | None = None) -> Axes:
+    """The paths of a program as a tree: one level a draw, a branch an answer, its width the probability.
+
+    Parameters
+    ----------
+    law : mapping
+        Tuples of answers, one for each level -> probability. A branch is blue where it is the target's word,
+        vermilion where an answer says "rejected" above it, green where it says "accepted".
+    levels : sequence of str
+        What was asked, level by level.
+    axes : Axes, optional
+
+    Returns
+    -------
+    Axes
+    """
+    axes = axes or plt.figure(figsize=(7.0, 4.6)).gca()
+    leaves = sorted(law)
+    height = {leaf: -i for i, leaf in enumerate(leaves)}
+
+    def middle(stem: tuple[str, ...]) -> float:
+        return float(np.mean([height[leaf] for leaf in leaves if leaf[: len(stem)] == stem]))
+
+    stems = dict.fromkeys(leaf[:depth] for leaf in leaves for depth in range(1, len(levels) + 1))
+    for stem in stems:
+        mass = float(sum(law[leaf] for leaf in leaves if leaf[: len(stem)] == stem))
+        start, end, depth = middle(stem[:-1]), middle(stem), len(stem)
+        fate = next((answer for answer in stem if answer in ("accepted", "rejected")), "drafted")
+        colour = COLOR[{"accepted": "accepted", "rejected": "residual", "drafted": "draft"}[fate]]
+        line = "--" if fate == "rejected" else "-"
+        axes.plot(
+            [depth - 1, depth], [start, end], line, color=colour, lw=0.8 + 9 * mass, solid_capstyle="butt"
+        )
+        axes.annotate(
+            stem[-1],
+            (depth - 0.42, start + 0.58 * (end - start)),
+            fontsize=9,
+            ha="center",
+            va="center",
+            bbox={"boxstyle": "round,pad=0.15", "fc": axes.get_facecolor(), "ec": "none"},
+        )
+    for leaf in leaves:
+        axes.annotate(f"{float(law[leaf]):.3f}", (len(levels) + 0.05, height[leaf]), fontsize=9, va="center")
+    axes.set(xlim=(-0.05, len(levels) + 0.35), yticks=[], xticks=np.arange(len(levels)) + 0.5)
+    axes.set_xticklabels(levels)
+    axes.spines["left"].set_visible(False)
+    axes.grid(False)
+    return axes
+
+
+def draw_verdicts(cells: Sequence[Mapping[str, Any]], axes: Axes | None = None) -> Axes:
+    """A grid of comparisons: a dot where two laws are equal, a square with the distance where they are not.
+
+    Parameters
+    ----------
+    cells : sequence of dict
+        With "drafter" (a row), "setting" (a column), "verdict", "total_variation" and "method", as
+        `specdecode.adapters.matrix` stores them.
+    axes : Axes, optional
+
+    Returns
+    -------
+    Axes
+    """
+    axes = axes or plt.figure(figsize=(9.5, 6.4)).gca()
+    rows, columns = (list(dict.fromkeys(cell[name] for cell in cells)) for name in ("drafter", "setting"))
+    for cell in cells:
+        x, y = columns.index(cell["setting"]), rows.index(cell["drafter"])
+        if cell["verdict"] == "not equal":
+            axes.plot(x, y, "s", ms=19, color=COLOR["residual"])
+            axes.annotate(
+                _two_digits(cell["total_variation"]),
+                (x, y),
+                color="white",
+                fontsize=8,
+                ha="center",
+                va="center",
+            )
+        else:
+            full = cell["verdict"] == "equal"
+            axes.plot(x, y, "o", ms=7, color=COLOR["accepted"], mfc=COLOR["accepted"] if full else "none")
+    axes.set(xlim=(-0.6, len(columns) - 0.4), ylim=(len(rows) - 0.4, -0.6))
+    axes.set_xticks(range(len(columns)), columns, rotation=50, ha="left", rotation_mode="anchor")
+    axes.set_yticks(range(len(rows)), rows)
+    axes.xaxis.tick_top()
+    axes.tick_params(length=0)
+    for side in axes.spines.values():
+        side.set_visible(False)
+    return axes
+
+
+def _two_digits(distance: float) -> str:
+    return "1" if distance > 0.995 else f"{distance:.2f}"[1:] if distance >= 0.005 else "<.01"
 
 
 def _shade(k: int) -> tuple[float, float, float, float]:

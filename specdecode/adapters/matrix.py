@@ -109,15 +109,29 @@ def cell(drafter: Drafter, setting: str, **options: Any) -> Sameness:
     ('equal', 'enumerated')
     """
     programs = []
-    for name, program in zip(("plain", "speculative"), drafter.build()):
+    with _quietly():
+        pair = drafter.build()
+    for name, program in zip(("plain", "speculative"), pair):
 
         def run(program: Program = program) -> tuple[int, ...]:
-            with warnings.catch_warnings(action="ignore"):
+            with _quietly():
                 return program(**SETTINGS[setting])
 
         run.__qualname__ = name
         programs.append(pytorch.drawing(run))
     return same_law(*programs, **({"tolerance": TOLERANCE} | options))
+
+
+@contextlib.contextmanager
+def _quietly() -> Iterator[None]:
+    """Without what the library says of settings that are meant."""
+    verbosity = transformers.logging.get_verbosity()
+    transformers.logging.set_verbosity_error()
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            yield
+    finally:
+        transformers.logging.set_verbosity(verbosity)
 
 
 # Tiny models
@@ -385,7 +399,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--setting", choices=SETTINGS, nargs="+", default=list(SETTINGS), metavar="NAME")
     args = parser.parse_args(argv)
     torch.set_num_threads(1)
-    transformers.logging.set_verbosity_error()
     cells = []
     for name in args.drafter:
         for setting in args.setting:

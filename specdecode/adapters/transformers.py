@@ -118,7 +118,8 @@ class TransformersModel:
         )
         kept = min(shared, len(tokens) - n)
         surplus = len(self._tokens) - kept
-        if surplus and not all(type(layer) is DynamicLayer for layer in self._cache.layers):
-            return DynamicCache(config=self._model.config), 0
-        self._cache.crop(-surplus)
+        if surplus:
+            if not all(type(layer) is DynamicLayer for layer in self._cache.layers):
+                return DynamicCache(config=self._model.config), 0
+            self._cache.crop(-surplus)
         return self._cache, kept
