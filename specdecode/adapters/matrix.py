@@ -57,11 +57,11 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "suppressed token": {"suppress_tokens": [1]},
     "bad words": {"bad_words_ids": [[2], [0, 1]]},
     "sequence bias": {"sequence_bias": [[[0, 1], 2.0]]},
+    "all at once": {"temperature": 0.7, "top_k": 2, "repetition_penalty": 1.5, "eos_token_id": 0},
     "guidance": {"guidance_scale": 1.5},
     "SynthID watermark": {
         "watermarking_config": transformers.SynthIDTextWatermarkingConfig(keys=[1, 2], ngram_len=2)
     },
-    "all at once": {"temperature": 0.7, "top_k": 2, "repetition_penalty": 1.5, "eos_token_id": 0},
 }
 
 
