@@ -16,6 +16,7 @@ exact        the exact law of a program
 worlds       small targets and drafts, chosen so that faults have nowhere to hide
 gtest        the statistical test for what cannot be enumerated
 certify      does this sampler emit exactly p? asked of anyone's code
+sameness     have two programs the same law? asked with speculation and without
 testing      one line in someone else's test suite
 proof        this package's own certificates
 museum       quiet bugs, each a small wrong sampler
@@ -24,6 +25,7 @@ clock        time, measured so that it can be quoted
 plots        the figures
 loading      functions named on the command line
 cli          the command `spec-decode`
+adapters     other people's worlds: PyTorch programs, transformers models, servers
 """
 
 from specdecode.models import draft_from_target, random_markov

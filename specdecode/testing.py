@@ -72,7 +72,8 @@ def assert_same_law(
     Parameters
     ----------
     program_a, program_b : callable
-        Each program(rng) -> a hashable outcome.
+        Each program(rng) -> a hashable outcome; for a torch program `specdecode.adapters.pytorch.drawing`
+        makes one.
     tolerance : number
         Largest total variation that counts as the same; about 1e-12 for float programs.
     **limits
@@ -96,7 +97,7 @@ def assert_same_law(
     if not found.equal:
         outcome, a, b = found.worst
         raise AssertionError(
-            f"the laws differ by {found.total_variation} in total variation, allowed {tolerance}; "
-            f"most at {outcome!r}: {a} against {b}"
+            f"the laws differ by {float(found.total_variation):.6g} in total variation, allowed {tolerance}; "
+            f"most at {outcome!r}: {float(a):.6g} against {float(b):.6g}"
         )
     return found

@@ -82,3 +82,26 @@ def test_resolution_and_speedup_draw_every_curve():
     axes = plots.draw_speedup({"a": [1.0, 2.0, 1.5]})
     ring = [line for line in axes.lines if line.get_markersize() == 12]
     assert [line.get_xydata().tolist() for line in ring] == [[[2.0, 2.0]]]
+
+
+def test_a_tree_has_a_branch_for_each_answer_and_a_number_for_each_path():
+    law = {("a", "accepted", "a"): 0.5, ("a", "rejected", "b"): 0.25, ("b", "accepted", "b"): 0.25}
+    axes = plots.draw_tree(law, ["draft", "coin", "draw"])
+    assert len(axes.lines) == 2 + 3 + 3
+    assert [text.get_text() for text in axes.texts][-3:] == ["0.500", "0.250", "0.250"]
+    rejected = [line for line in axes.lines if line.get_linestyle() == "--"]
+    assert [line.get_color() for line in rejected] == [plots.COLOR["residual"]] * 2
+
+
+def test_verdicts_are_marked_by_shape_and_number():
+    cells = [
+        {"drafter": "one", "setting": "plain", "verdict": "equal", "total_variation": 1e-8},
+        {"drafter": "one", "setting": "top-k", "verdict": "not equal", "total_variation": 0.25},
+        {"drafter": "two", "setting": "plain", "verdict": "not equal", "total_variation": 0.001},
+        {"drafter": "two", "setting": "top-k", "verdict": "no difference found", "total_variation": None},
+    ]
+    axes = plots.draw_verdicts(cells)
+    assert [line.get_marker() for line in axes.lines] == ["o", "s", "s", "o"]
+    assert [text.get_text() for text in axes.texts] == [".25", "<.01"]
+    assert axes.lines[3].get_markerfacecolor() == "none"
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["one", "two"]
