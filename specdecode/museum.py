@@ -592,29 +592,10 @@ _add(
 # Lossy by design: not bugs, and never exact.
 
 
-def _against_a_mixture(draft_tokens, draft_dists, target_dists, rng):
-    mixed = [0.75 * p + 0.25 * q for p, q in zip(target_dists, draft_dists)]
-    return _verify(draft_tokens, draft_dists, [*mixed, target_dists[-1]], rng)
-
-
-def _is_typical(p, x):
-    entropy = -sum(entry * np.log(entry) for entry in map(float, p) if entry > 0)
-    return float(p[x]) > min(0.3, 0.9 * np.exp(-entropy))
-
-
-def _typically(draft_tokens, draft_dists, target_dists, rng):
-    emitted = []
-    for x, p in zip(draft_tokens, target_dists):
-        if not _is_typical(p, x):
-            break
-        emitted.append(int(x))
-    return [*emitted, draw(target_dists[len(emitted)], rng.random())]
-
-
 _add(
     "typical",
     "Typical acceptance",
-    _typically,
+    partial(verifiers.typical, epsilon=0.3, delta=0.9),
     "a token is kept if p(x) exceeds a threshold that falls with the row's entropy",
     "FasterDecoding/Medusa",
     kind="lossy",
@@ -622,14 +603,14 @@ _add(
 _add(
     "lenient",
     "Lenience",
-    partial(_verify, ratio=lambda p, q, x: p[x] / (0.8 * q[x])),
+    verifiers.lenient,
     "a token is kept with p ÷ (0.8 q)",
     kind="lossy",
 )
 _add(
     "mixture",
     "Mixture of p and q",
-    _against_a_mixture,
+    verifiers.mixture,
     "tokens are tested against 0.75 p + 0.25 q",
     "huggingface/transformers#45979",
     kind="lossy",

@@ -11,7 +11,8 @@ Every rule is a pure function of one shape,
     emitted        1 to k + 1 token ids: the accepted drafted tokens, then one more
 
 Rows are read one at a time and only as far as they are needed, so a lazy sequence of rows serves as
-well as an array. Floats and Fractions both run.
+well as an array. Floats and Fractions both run. A rule that gives up exactness for speed carries
+`exact = False`, and is never called exact by anything here.
 """
 
 from collections.abc import Callable, Sequence, Sized
@@ -23,7 +24,18 @@ from specdecode.checks import Rows, as_drafted, as_row, as_token
 from specdecode.rule import acceptance, excess, residual
 from specdecode.sampling import Uniforms, draw
 
-__all__ = ["greedy", "one_hot", "replacement", "sampler_match", "token"]
+__all__ = [
+    "block",
+    "greedy",
+    "is_lossy",
+    "lenient",
+    "mixture",
+    "one_hot",
+    "replacement",
+    "sampler_match",
+    "token",
+    "typical",
+]
 
 Verifier = Callable[[list[int], np.ndarray, np.ndarray, Any], Sequence[int]]
 
@@ -82,26 +94,97 @@ def token(draft_tokens: Sequence[int], draft_dists: Rows, target_dists: Rows, rn
     return [*emitted, draw(bonus, rng.random())]
 
 
-def replacement(p: np.ndarray, q: np.ndarray) -> np.ndarray:
+def replacement(p: np.ndarray, q: np.ndarray, kept: Any = 1) -> np.ndarray:
     """The row a rejected token is replaced from: the residual, or p where rounding alone rejected.
 
     Parameters
     ----------
     p, q : ndarray, shape (V,)
         Target and draft rows, in any arithmetic.
+    kept : number
+        In [0, 1]; the share of p that the tokens before have left, for the block rule.
 
     Returns
     -------
     ndarray, shape (V,)
-        residual(p, q) if some entry of p exceeds q. Otherwise p: two float rows equal up to rounding
-        can still give a ratio just below 1, and no part of p is then left over.
+        residual(kept · p, q) if some entry of kept · p exceeds q. Otherwise p: two float rows equal up to
+        rounding can still give a ratio just below 1, and no part of p is then left over.
 
     Examples
     --------
     >>> replacement(np.array([0.5, 0.5]), np.array([0.5, 0.5]))
     array([0.5, 0.5])
     """
-    return residual(p, q) if (excess(p, q) != 0).any() else p
+    return residual(kept * p, q) if (excess(kept * p, q) != 0).any() else p
+
+
+def block(draft_tokens: Sequence[int], draft_dists: Rows, target_dists: Rows, rng: Uniforms) -> list[int]:
+    """Block verification: keep the longest beginning of the draft that its own coin keeps.
+
+    With π_0 = 1 and π_i = min(1, π_{i−1} · p_i(x_i) / q_i(x_i)), and the part of the target's next row that a
+    block of length i leaves over, z_i = Σ (π_i · p_{i+1} − q_{i+1})⁺, the beginning of length i is kept with
+    probability z_i / (z_i + 1 − π_i), the whole draft with π_k. One more token is drawn from the
+    normalised (π_i · p_{i+1} − q_{i+1})⁺, or from the bonus row.
+
+    Parameters
+    ----------
+    draft_tokens : sequence of int, length k
+        k ≥ 0. Token i was drawn from draft_dists[i].
+    draft_dists : sequence of rows, shape (k, V)
+    target_dists : sequence of rows, shape (k + 1, V)
+    rng : numpy.random.Generator, or anything with random()
+        One uniform for each drafted token, whatever the others said, then one for the last token.
+
+    Returns
+    -------
+    list of int, length 1 to k + 1
+        The accepted drafted tokens, then a replacement or the bonus token. Never a token with p = 0.
+
+    Raises
+    ------
+    ValueError
+        As `token`.
+
+    Guarantee
+    ---------
+    As `token`: the emitted tokens, continued by the target, have the target's law. No rule of this kind
+    accepts more expected tokens, and the token rule never does; for k = 1 the two are one rule. A
+    later token may be kept although an earlier coin failed, so the coins do not stop at the first failure.
+
+    References
+    ----------
+    Sun et al. (2024), block verification.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> p, q = [0.5, 0.3, 0.2], [0.1, 0.6, 0.3]
+    >>> block([1], [q], [p, p], rng)
+    [0]
+    """
+    _check_counts(draft_tokens, draft_dists, target_dists)
+    emitted, kept, rows = [], [1], []
+    for i, drafted in enumerate(draft_tokens):
+        p = as_row(target_dists[i], f"target_dists[{i}]")
+        q = as_row(draft_dists[i], f"draft_dists[{i}]", len(p))
+        emitted.append(as_drafted(drafted, q, f"draft_tokens[{i}]"))
+        rows.append((p, q))
+        kept.append(acceptance(kept[i] * p[emitted[i]], q[emitted[i]]))
+    length = 0
+    for i in range(1, len(emitted) + 1):
+        if rng.random() < (_keeps(kept[i], *rows[i]) if i < len(emitted) else kept[i]):
+            length = i
+    if length == len(emitted):
+        last = as_row(target_dists[length], f"target_dists[{length}]")
+    else:
+        last = replacement(*rows[length], kept[length])
+    return [*emitted[:length], draw(last, rng.random())]
+
+
+def _keeps(kept: Any, p: np.ndarray, q: np.ndarray) -> Any:
+    """Probability that a block ends no earlier than before these rows, given that it ends no later."""
+    left = excess(kept * p, q).sum()
+    return left / (left + 1 - kept) if left + 1 - kept != 0 else 1
 
 
 def greedy(draft_tokens: Sequence[int], draft_dists: Sized, target_dists: Rows, rng: Any = None) -> list[int]:
@@ -221,6 +304,191 @@ def sampler_match(
     [0, 0]
     """
     return _while_it_matches(draft_tokens, draft_dists, target_dists, lambda p: draw(p, rng.random()))
+
+
+# Lossy rules: faster, and not exact.
+
+
+def _lossy(rule: Verifier) -> Verifier:
+    rule.exact = False
+    return rule
+
+
+def is_lossy(rule: Any) -> bool:
+    """Whether a verifier says of itself that it gives up exactness, bare or inside a `functools.partial`.
+
+    Examples
+    --------
+    >>> from functools import partial
+    >>> is_lossy(token), is_lossy(partial(typical, epsilon=0.1))
+    (False, True)
+    """
+    return not getattr(getattr(rule, "func", rule), "exact", True)
+
+
+@_lossy
+def typical(
+    draft_tokens: Sequence[int],
+    draft_dists: Sized,
+    target_dists: Rows,
+    rng: Uniforms,
+    *,
+    epsilon: float = 0.09,
+    delta: float = 0.3,
+) -> list[int]:
+    """Typical acceptance, lossy: keep x if p(x) > min(ε, δ · exp(−H(p))), whatever q is.
+
+    Parameters
+    ----------
+    draft_tokens, draft_dists, target_dists, rng
+        As for `token`; draft_dists is not read, and one uniform is spent, on the last token.
+    epsilon, delta : float
+        The hard threshold, and the factor of the one that falls with the entropy H of the target's row.
+
+    Returns
+    -------
+    list of int, length 1 to k + 1
+        The tokens kept, then a draw from the target's row after them, the rejected token included.
+
+    Raises
+    ------
+    ValueError
+        As `token`, or if a threshold is negative.
+
+    Guarantee
+    ---------
+    None of exactness (`exact` is False): a likely token is kept however often it is drafted.
+
+    References
+    ----------
+    Cai et al. (2024), typical acceptance.
+
+    Examples
+    --------
+    >>> typical([1], [None], [[0.2, 0.8]] * 2, np.random.default_rng(0))
+    [1, 1]
+    """
+    if not (epsilon >= 0 and delta >= 0):
+        raise ValueError(f"epsilon is {epsilon} and delta {delta}; want numbers, 0 or more")
+    _check_counts(draft_tokens, draft_dists, target_dists)
+    emitted: list[int] = []
+    for i, drafted in enumerate(draft_tokens):
+        p = as_row(target_dists[i], f"target_dists[{i}]")
+        x = as_token(drafted, f"draft_tokens[{i}]", len(p))
+        entries = p[p > 0].astype(float)
+        if not p[x] > min(epsilon, delta * float(np.exp((entries * np.log(entries)).sum()))):
+            break
+        emitted.append(x)
+    last = as_row(target_dists[len(emitted)], f"target_dists[{len(emitted)}]")
+    return [*emitted, draw(last, rng.random())]
+
+
+@_lossy
+def lenient(
+    draft_tokens: Sequence[int],
+    draft_dists: Rows,
+    target_dists: Rows,
+    rng: Uniforms,
+    *,
+    lenience: Any = 0.8,
+) -> list[int]:
+    """Lenience, lossy: the token rule with its coins at min(1, p / (l · q)).
+
+    Parameters
+    ----------
+    draft_tokens, draft_dists, target_dists, rng
+        As for `token`.
+    lenience : number
+        0 < l ≤ 1; 1 is the token rule.
+
+    Returns
+    -------
+    list of int, length 1 to k + 1
+
+    Raises
+    ------
+    ValueError
+        As `token`, or if lenience is out of range.
+
+    Guarantee
+    ---------
+    None of exactness (`exact` is False). For one token: none comes out with more than p / l.
+
+    References
+    ----------
+    Leviathan et al. (2023), appendix A.5.
+
+    Examples
+    --------
+    >>> p, q = [0.4, 0.6], [0.5, 0.5]
+    >>> lenient([0], [q], [p, p], np.random.default_rng(0), lenience=0.8)
+    [0, 0]
+    """
+    if not 0 < lenience <= 1:
+        raise ValueError(f"lenience is {lenience}; want a number above 0, and at most 1")
+    _check_counts(draft_tokens, draft_dists, target_dists)
+    emitted: list[int] = []
+    for i, drafted in enumerate(draft_tokens):
+        p = as_row(target_dists[i], f"target_dists[{i}]")
+        q = as_row(draft_dists[i], f"draft_dists[{i}]", len(p))
+        x = as_drafted(drafted, q, f"draft_tokens[{i}]")
+        if not rng.random() < acceptance(p[x], lenience * q[x]):
+            return [*emitted, draw(replacement(p, q), rng.random())]
+        emitted.append(x)
+    bonus = as_row(target_dists[len(emitted)], f"target_dists[{len(emitted)}]")
+    return [*emitted, draw(bonus, rng.random())]
+
+
+@_lossy
+def mixture(
+    draft_tokens: Sequence[int],
+    draft_dists: Rows,
+    target_dists: Rows,
+    rng: Uniforms,
+    *,
+    weight: Any = 0.75,
+) -> list[int]:
+    """A mixture, lossy: the token rule against w · p + (1 − w) · q in place of p.
+
+    Parameters
+    ----------
+    draft_tokens, draft_dists, target_dists, rng
+        As for `token`.
+    weight : number
+        0 ≤ w ≤ 1; 1 is the token rule.
+
+    Returns
+    -------
+    list of int, length 1 to k + 1
+
+    Raises
+    ------
+    ValueError
+        As `token`, or if weight is out of range.
+
+    Guarantee
+    ---------
+    None of exactness (`exact` is False). A drafted position has the law of the mixture, so its distance from
+    p is (1 − w) · TV(p, q).
+
+    References
+    ----------
+    huggingface/transformers#45979.
+
+    Examples
+    --------
+    >>> p, q = [0.5, 0.3, 0.2], [0.1, 0.6, 0.3]
+    >>> mixture([1], [q], [p, p], np.random.default_rng(0))
+    [0]
+    """
+    if not 0 <= weight <= 1:
+        raise ValueError(f"weight is {weight}; want a number from 0 to 1")
+    _check_counts(draft_tokens, draft_dists, target_dists)
+    mixed = [
+        weight * as_row(p, f"target_dists[{i}]") + (1 - weight) * as_row(q, f"draft_dists[{i}]", len(p))
+        for i, (p, q) in enumerate(zip(target_dists, draft_dists))
+    ]
+    return token(draft_tokens, draft_dists, [*mixed, target_dists[-1]], rng)
 
 
 def _while_it_matches(

@@ -13,7 +13,7 @@ from specdecode.exact import law
 from specdecode.models import MarkovModel, next_rows
 from specdecode.proof import induced_from_dists
 from specdecode.rule import acceptance, residual
-from specdecode.verifiers import greedy, token
+from specdecode.verifiers import block, greedy, token
 
 CASES = json.loads(Path(__file__).with_name("cases.json").read_text())
 
@@ -59,17 +59,18 @@ def test_scripted(case):
     assert rng.used == len(case["u"])
 
 
+@pytest.mark.parametrize("rule", [token, block], ids=lambda rule: rule.__name__)
 @pytest.mark.parametrize("case", CASES["expected_accepted"])
-def test_expected_accepted_tokens(case):
+def test_expected_accepted_tokens(case, rule):
     p, q = ([F(entry) for entry in case[name]] for name in ("p", "q"))
     k = case["gamma"]
 
     def accepted(rng):
         drafted, rows = ModelDraft(iid(q)).propose([0], k, rng)
-        return len(token(drafted, rows, next_rows(iid(p), [0, *drafted], k + 1), rng)) - 1
+        return len(rule(drafted, rows, next_rows(iid(p), [0, *drafted], k + 1), rng)) - 1
 
     expected = sum(count * mass for count, mass in law(accepted).items())
-    assert expected == F(case["token"])
+    assert expected == F(case[rule.__name__])
 
 
 @pytest.mark.parametrize("case", CASES["biased_rules"])
