@@ -7,6 +7,7 @@ rule         overlap, excess, acceptance, residual: the rule, in any arithmetic
 sampling     from a row to a token, and from a row to a row
 models       pure functions from a prefix to a row
 drafts       what proposes the tokens
+policies     how many tokens to draft, decided as one goes
 verifiers    rules that turn drafted tokens and rows into emitted tokens
 cost         block efficiency and speedup in closed form
 speculative  rounds, the generator, and its trace

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["acceptance", "excess", "overlap", "residual", "total_variation"]
+__all__ = ["acceptance", "divide", "excess", "overlap", "residual", "total_variation"]
 
 
 def overlap(p: Any, q: Any) -> Any:
@@ -111,7 +111,7 @@ def acceptance(p: Any, q: Any) -> Any:
     array([1.  , 0.25, 1.  ])
     """
     undraftable = np.equal(q, 0).astype(int)  # turns 0/0 into 1/1 and changes nothing elsewhere
-    return _divide(np.add(overlap(p, q), undraftable), np.add(q, undraftable))
+    return divide(np.add(overlap(p, q), undraftable), np.add(q, undraftable))
 
 
 def residual(p: Any, q: Any) -> np.ndarray:
@@ -150,7 +150,7 @@ def residual(p: Any, q: Any) -> np.ndarray:
     total = over.sum()
     if total == 0:
         raise ValueError("no entry of p exceeds q, so a rejection leaves nothing to draw from")
-    return _divide(over, total)
+    return divide(over, total)
 
 
 def total_variation(p: Any, q: Any) -> Any:
@@ -183,7 +183,13 @@ def total_variation(p: Any, q: Any) -> Any:
     return excess(p, q).sum()
 
 
-def _divide(part: Any, whole: Any) -> Any:
-    """part ÷ whole; among Fractions an int stays exact, where Python would make a float of int ÷ int."""
+def divide(part: Any, whole: Any) -> Any:
+    """part ÷ whole; among Fractions an int stays exact, where Python would make a float of int ÷ int.
+
+    Examples
+    --------
+    >>> divide(np.array([1, 0], dtype=object), 2)
+    array([Fraction(1, 2), Fraction(0, 1)], dtype=object)
+    """
     part = np.asanyarray(part)
     return np.divide(part * Fraction(1) if part.dtype == object else part, whole)

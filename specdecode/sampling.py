@@ -1,16 +1,20 @@
 """From a row to a token, and from a row to another row.
 
 `draw` is the only place where randomness becomes a token. The other functions map a row to a row, so
-that whatever shapes a distribution is applied before both the draw and the test.
+that whatever shapes a distribution is applied before both the draw and the test. `Settings` has them all,
+under the names and with the conventions of Hugging Face's generation settings.
 """
 
+from collections.abc import Collection
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
-from specdecode.checks import Rows, as_row
+from specdecode.checks import Rows, as_count, as_row, as_token
+from specdecode.rule import divide
 
-__all__ = ["draw", "temperature"]
+__all__ = ["Settings", "draw", "min_p", "suppress", "temperature", "top_k", "top_p"]
 
 
 class Uniforms(Protocol):
@@ -99,3 +103,220 @@ def temperature(row: Rows, t: float | None) -> np.ndarray:
         logits = np.log(row.astype(float))
         weights = np.exp((logits - logits.max()) / t)
     return weights / weights.sum()
+
+
+def top_k(row: Rows, k: int | None) -> np.ndarray:
+    """The row on its k largest entries, renormalised.
+
+    Parameters
+    ----------
+    row : array_like, shape (V,)
+        A distribution, float or rational.
+    k : int or None
+        k ≥ 1; None and 0 leave the row as it is.
+
+    Returns
+    -------
+    ndarray, shape (V,)
+        Entries equal to the k-th largest stay, so more than k may. Rational rows stay rational.
+
+    Raises
+    ------
+    ValueError
+        If `row` is not a distribution, or k is not a whole number, 0 or more.
+
+    Examples
+    --------
+    >>> top_k([0.5, 0.25, 0.25, 0.0], 2), top_k([0.75, 0.15, 0.1], 1)
+    (array([0.5 , 0.25, 0.25, 0.  ]), array([1., 0., 0.]))
+    """
+    row = as_row(row, "row")
+    if k is None or as_count(k, "top_k", least=0) == 0:
+        return row
+    return _on(row, row >= np.sort(row)[-min(k, len(row))], f"top_k = {k}")
+
+
+def top_p(row: Rows, mass: Any) -> np.ndarray:
+    """The row on the fewest of its largest entries that have at least this mass, renormalised.
+
+    Parameters
+    ----------
+    row : array_like, shape (V,)
+        A distribution, float or rational.
+    mass : number or None
+        0 < mass ≤ 1; None and 1 leave the row as it is. A boundary that is to be met exactly wants a
+        Fraction: the float 0.9 is a little more than 9/10.
+
+    Returns
+    -------
+    ndarray, shape (V,)
+        Of equal entries at the edge the ones of higher index stay, as where the row is sorted upwards and cut
+        from below. At least one entry stays. Rational rows stay rational.
+
+    Raises
+    ------
+    ValueError
+        If `row` is not a distribution, or mass is outside (0, 1].
+
+    References
+    ----------
+    Holtzman et al. (2020), section 3.1.
+
+    Examples
+    --------
+    >>> top_p([0.5, 0.3, 0.2], 0.7)
+    array([0.625, 0.375, 0.   ])
+    """
+    row = as_row(row, "row")
+    if mass is None:
+        return row
+    if not 0 < mass <= 1:
+        raise ValueError(f"top_p is {mass}; want a number above 0, and at most 1")
+    if mass == 1:
+        return row
+    order = np.argsort(row, kind="stable")
+    keep = np.ones(len(row), dtype=bool)
+    keep[order[:-1]] = np.cumsum(row[order])[:-1] > 1 - mass
+    return _on(row, keep, f"top_p = {mass}")
+
+
+def min_p(row: Rows, share: Any) -> np.ndarray:
+    """The row on the entries of at least this share of the largest, renormalised.
+
+    Parameters
+    ----------
+    row : array_like, shape (V,)
+        A distribution, float or rational.
+    share : number or None
+        0 ≤ share ≤ 1; None and 0 leave the row as it is.
+
+    Returns
+    -------
+    ndarray, shape (V,)
+        Rational rows stay rational.
+
+    Raises
+    ------
+    ValueError
+        If `row` is not a distribution, or share is outside [0, 1].
+
+    Examples
+    --------
+    >>> min_p([0.5, 0.3, 0.2], 0.5)
+    array([0.625, 0.375, 0.   ])
+    """
+    row = as_row(row, "row")
+    if share is None:
+        return row
+    if not 0 <= share <= 1:
+        raise ValueError(f"min_p is {share}; want a number from 0 to 1")
+    return row if share == 0 else _on(row, row >= share * row.max(), f"min_p = {share}")
+
+
+def suppress(row: Rows, tokens: Collection[int]) -> np.ndarray:
+    """The row without some tokens, renormalised.
+
+    Parameters
+    ----------
+    row : array_like, shape (V,)
+        A distribution, float or rational.
+    tokens : collection of int
+        Ids that must not come out.
+
+    Returns
+    -------
+    ndarray, shape (V,)
+        Rational rows stay rational.
+
+    Raises
+    ------
+    ValueError
+        If `row` is not a distribution, an id is outside the vocabulary, or nothing is left.
+
+    Examples
+    --------
+    >>> suppress([0.5, 0.25, 0.25], [0])
+    array([0. , 0.5, 0.5])
+    """
+    row = as_row(row, "row")
+    ids = [as_token(token, "suppressed token", len(row)) for token in tokens]
+    return _on(row, ~np.isin(np.arange(len(row)), ids), f"suppress = {sorted(ids)}") if ids else row
+
+
+def _on(row: np.ndarray, keep: Any, filter_: str) -> np.ndarray:
+    """The row where `keep` is true, renormalised."""
+    weights = np.where(np.asarray(keep, dtype=bool), row, 0 * row)
+    total = weights.sum()
+    if total == 0:
+        raise ValueError(
+            f"{filter_} left nothing of a row; want a filter that keeps a token of positive mass"
+        )
+    return divide(weights, total)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Everything that shapes a row before a token is drawn from it, in one order.
+
+    Suppressed tokens first, then temperature, top-k, top-p and min-p. To keep speculation exact the same
+    settings go on every target row and on the draft's, before the draw *and* the test: see the last example.
+
+    Parameters
+    ----------
+    temperature : float or None
+        None means 1, 0 greedy decoding.
+    top_k : int or None
+        None or 0: off.
+    top_p : number or None
+        None or 1: off.
+    min_p : number or None
+        None or 0: off.
+    suppress : collection of int
+        Ids that must not come out.
+
+    Raises
+    ------
+    ValueError
+        If a setting is out of its range, or temperature 0 meets a filter, which has nothing to do there.
+
+    Guarantee
+    ---------
+    A rational row stays rational at temperature None, 0 and 1. The order, the names, and what happens to ties
+    are those of Hugging Face's transformers 5.24, which alone refuses temperature 0.
+
+    Examples
+    --------
+    >>> Settings(temperature=0.5, top_k=2)([0.5, 0.3, 0.2]).round(3)
+    array([0.735, 0.265, 0.   ])
+    >>> from specdecode.models import MappedModel, random_markov
+    >>> shaped = MappedModel(random_markov(3, seed=1), Settings(top_p=0.9))
+    >>> shaped.next_dist([0])
+    array([0., 1., 0.])
+    """
+
+    temperature: float | None = None
+    top_k: int | None = None
+    top_p: Any = None
+    min_p: Any = None
+    suppress: Collection[int] = ()
+
+    def __post_init__(self) -> None:
+        any_row = [1.0]  # each function knows its own range
+        temperature(any_row, self.temperature)
+        for name, filter_ in _FILTERS:
+            value, off = getattr(self, name), (None, 1 if name == "top_p" else 0)
+            filter_(any_row, value)
+            if self.temperature == 0 and value not in off:
+                raise ValueError(
+                    f"temperature 0 leaves one token, so {name} = {value} has nothing to do; want one of them"
+                )
+
+    def __call__(self, row: Rows) -> np.ndarray:
+        """The row, shaped; shape (V,)."""
+        shaped = temperature(suppress(row, self.suppress), self.temperature)
+        for name, filter_ in _FILTERS:
+            shaped = filter_(shaped, getattr(self, name))
+        return shaped
+
+
+_FILTERS = (("top_k", top_k), ("top_p", top_p), ("min_p", min_p))

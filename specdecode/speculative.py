@@ -1,8 +1,8 @@
 """Speculative decoding: rounds of propose, verify, emit, and the count of what they cost.
 
-One round drafts k tokens, reads k + 1 target rows in one pass, and lets a verifier decide what is
-emitted. Rounds repeat until the text is long enough or a stop token appears (Leviathan et al. 2023,
-Algorithm 1; thm-sequence in chapter 4 is why the text keeps the target's law).
+One round drafts k tokens, or as many as a policy asks for, reads k + 1 target rows in one pass, and lets
+a verifier decide what is emitted. Rounds repeat until the text is long enough or a stop token appears
+(Leviathan et al. 2023, Algorithm 1; thm-sequence in chapter 4 is why the text keeps the target's law).
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -16,6 +16,7 @@ from specdecode import verifiers
 from specdecode.checks import as_count, as_drafted, as_rows, as_stop, as_tokens
 from specdecode.drafts import Draft, as_draft
 from specdecode.models import Model, as_model, next_rows
+from specdecode.policies import Policy
 from specdecode.sampling import Uniforms, draw
 from specdecode.verifiers import Verifier
 
@@ -152,7 +153,7 @@ def generate_speculative(
     draft: Model | Draft,
     prefix: Sequence[int],
     n_tokens: int,
-    k: int,
+    k: int | Policy,
     rng: Uniforms,
     *,
     verifier: Verifier = verifiers.token,
@@ -171,8 +172,8 @@ def generate_speculative(
     n_tokens : int
         n_tokens ≥ 0, how many new tokens at most. The last round may look k tokens further, so a model
         with a longest prefix must take n_tokens + k new ones.
-    k : int
-        Draft length, k ≥ 1.
+    k : int or policy
+        Draft length, k ≥ 1; or a policy that decides it as it goes (`specdecode.policies`).
     rng : numpy.random.Generator, or anything with random()
         Drawn from in this order each round: k drafts, a coin for each tested token, one more token.
     verifier : callable
@@ -189,12 +190,13 @@ def generate_speculative(
     ------
     ValueError
         For a row that is not a distribution, an id outside the vocabulary, k < 1, n_tokens < 0,
-        vocabularies that differ, or a draft or verifier that breaks its contract.
+        vocabularies that differ, or a draft, a policy or a verifier that breaks its contract.
 
     Guarantee
     ---------
-    With `verifiers.token`, the law of the tokens and their number is that of `generate_target_only`
-    (thm-sequence in chapter 4). The last round drafts k tokens like any other; the surplus is cut.
+    With an exact verifier, the law of the tokens and their number is that of `generate_target_only`,
+    whatever the policy (thm-sequence in chapter 4). The last round drafts k tokens like any other; the
+    surplus is cut.
 
     References
     ----------
@@ -219,7 +221,7 @@ def stream_speculative(
     draft: Model | Draft,
     prefix: Sequence[int],
     n_tokens: int,
-    k: int,
+    k: int | Policy,
     rng: Uniforms,
     *,
     verifier: Verifier = verifiers.token,
@@ -245,15 +247,16 @@ def stream_speculative(
     target, draft = as_model(target, "target"), as_draft(draft)
     if not callable(verifier):
         raise ValueError(f"verifier is {verifier!r}; want a function such as specdecode.verifiers.token")
-    n_tokens, k = as_count(n_tokens, "n_tokens", least=0), as_count(k, "k", least=1)
+    n_tokens, k = as_count(n_tokens, "n_tokens", least=0), k if callable(k) else as_count(k, "k", least=1)
     if getattr(draft, "vocab_size", target.vocab_size) != target.vocab_size:
         sizes = f"draft has V = {draft.vocab_size} and target V = {target.vocab_size}"
         raise ValueError(f"{sizes}; want one vocabulary for both")
     stop = as_stop(stop, target.vocab_size)
     text = as_tokens(prefix, "prefix", target.vocab_size)
-    end = len(text) + n_tokens
+    end, rounds = len(text) + n_tokens, []
     while len(text) < end:
-        round_, emitted = play_round(target, draft, text, k, rng, verifier)
+        round_, emitted = play_round(target, draft, text, k, rng, verifier, rounds)
+        rounds.append(round_)
         kept = cut(emitted, end - len(text), stop)
         text.extend(kept)
         yield round_, kept
@@ -265,9 +268,10 @@ def play_round(
     target: Model,
     draft: Model | Draft,
     text: Sequence[int],
-    k: int,
+    k: int | Policy,
     rng: Uniforms,
     verifier: Verifier = verifiers.token,
+    rounds: Sequence[Round] = (),
 ) -> tuple[Round, list[int]]:
     """One round: propose, verify, emit.
 
@@ -277,10 +281,12 @@ def play_round(
     draft : Model or Draft
     text : list of int
         Everything before the round; not written to.
-    k : int
-        Draft length, k ≥ 1.
+    k : int or policy
+        Draft length, k ≥ 1, or what decides it.
     rng : numpy.random.Generator, or anything with random()
     verifier : callable
+    rounds : sequence of Round
+        Those before this one, for a policy to look at.
 
     Returns
     -------
@@ -305,8 +311,26 @@ def play_round(
     (Round(proposed=3, accepted=3, emitted=4), [1, 3, 0, 1])
     """
     draft, vocab_size = as_draft(draft), target.vocab_size
+    if callable(k):
+        drafted, draft_dists = _propose_while(k, draft, list(text), rng, rounds, vocab_size)
+    else:
+        drafted, draft_dists = _propose(draft, list(text), k, rng, vocab_size)
+    target_dists = next_rows(target, [*text, *drafted], len(drafted) + 1)
+    emitted = verifier(drafted, *_same_arithmetic(draft_dists, target_dists), rng)
+    emitted = as_tokens(emitted, "emitted", vocab_size)
+    if not 1 <= len(emitted) <= len(drafted) + 1:
+        raise ValueError(
+            f"verifier emitted {len(emitted)} tokens for {len(drafted)} drafted; want 1 to k + 1"
+        )
+    return Round(len(drafted), len(emitted) - 1, len(emitted)), emitted
+
+
+def _propose(
+    draft: Draft, text: list[int], k: int, rng: Uniforms, vocab_size: int
+) -> tuple[list[int], np.ndarray]:
+    """Up to k drafted tokens and their rows, checked."""
     try:
-        drafted, draft_dists = draft.propose(list(text), k, rng)
+        drafted, draft_dists = draft.propose(text, k, rng)
     except TypeError as error:
         if "unpack" not in str(error):
             raise
@@ -320,14 +344,22 @@ def play_round(
         as_drafted(token, row, f"drafted token {i}")
         for i, (token, row) in enumerate(zip(drafted, draft_dists))
     ]
-    target_dists = next_rows(target, [*text, *drafted], len(drafted) + 1)
-    emitted = verifier(drafted, *_same_arithmetic(draft_dists, target_dists), rng)
-    emitted = as_tokens(emitted, "emitted", vocab_size)
-    if not 1 <= len(emitted) <= len(drafted) + 1:
-        raise ValueError(
-            f"verifier emitted {len(emitted)} tokens for {len(drafted)} drafted; want 1 to k + 1"
-        )
-    return Round(len(drafted), len(emitted) - 1, len(emitted)), emitted
+    return drafted, draft_dists
+
+
+def _propose_while(
+    policy: Policy, draft: Draft, text: list[int], rng: Uniforms, rounds: Sequence[Round], vocab_size: int
+) -> tuple[list[int], np.ndarray]:
+    """Drafted tokens, one at a time, while the policy asks for more."""
+    drafted, rows = [], []
+    while as_count(policy(rounds, tuple(drafted), tuple(rows)), "k from the policy", least=0) > len(drafted):
+        another, its_row = _propose(draft, [*text, *drafted], 1, rng, vocab_size)
+        if not another:
+            break
+        row = np.array(its_row[0])
+        row.flags.writeable = False  # what has been drafted is no longer the policy's to change
+        drafted, rows = drafted + another, [*rows, row]
+    return drafted, np.reshape(rows, (len(rows), vocab_size)) if rows else np.empty((0, vocab_size))
 
 
 def _same_arithmetic(draft_dists: np.ndarray, target_dists: np.ndarray) -> Iterable[np.ndarray]:

@@ -4,10 +4,14 @@ from fractions import Fraction as F
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from specdecode.sampling import draw, temperature
+from specdecode import generate_speculative, verifiers
+from specdecode.exact import ancestral_law, distance, law
+from specdecode.models import MappedModel, next_rows
+from specdecode.sampling import Settings, draw, min_p, suppress, temperature, top_k, top_p
+from specdecode.worlds import DENSE
 
 LAST = 1 - 2.0**-53
 rows = st.lists(st.floats(0, 1) | st.just(0.0), min_size=1, max_size=40).filter(lambda w: sum(w) > 1e-200)
@@ -91,3 +95,152 @@ def test_temperature_0_keeps_fractions():
 def test_a_senseless_temperature_is_refused(t):
     with pytest.raises(ValueError, match="temperature is"):
         temperature([0.5, 0.5], t)
+
+
+# Filters
+
+
+ROW = np.array([0.4, 0.3, 0.2, 0.1])
+EXACT = np.array([F(4, 10), F(3, 10), F(2, 10), F(1, 10)])
+
+
+@pytest.mark.parametrize(
+    ("filtered", "kept"),
+    [
+        (top_k(EXACT, 2), [F(4, 7), F(3, 7), 0, 0]),
+        (top_k(EXACT, 9), EXACT),
+        (top_k(EXACT, 0), EXACT),
+        (top_k([F(1, 4), F(1, 2), F(1, 4)], 2), [F(1, 4), F(1, 2), F(1, 4)]),  # a tie stays whole
+        (top_p(EXACT, F(7, 10)), [F(4, 7), F(3, 7), 0, 0]),
+        (top_p(EXACT, F(71, 100)), [F(4, 9), F(3, 9), F(2, 9), 0]),
+        (top_p(EXACT, F(1, 100)), [1, 0, 0, 0]),
+        (top_p(EXACT, 1), EXACT),
+        (top_p([F(1, 4), F(1, 2), F(1, 4)], F(3, 4)), [0, F(2, 3), F(1, 3)]),  # of a tie the higher index
+        (min_p(EXACT, F(1, 2)), [F(4, 9), F(3, 9), F(2, 9), 0]),
+        (min_p(EXACT, 1), [1, 0, 0, 0]),
+        (suppress(EXACT, [0, 2]), [0, F(3, 4), 0, F(1, 4)]),
+        (suppress(EXACT, []), EXACT),
+    ],
+)
+def test_filters_keep_rows_rational(filtered, kept):
+    assert filtered.tolist() == list(kept)
+    assert all(isinstance(entry, F) for entry in filtered)
+
+
+def test_a_certain_row_stays_as_it_is():
+    for row in ([0, 1, 0], np.array([F(0), F(1), F(0)])):
+        for shaped in (top_k(row, 1), top_p(row, 0.5), min_p(row, 0.5), Settings(temperature=0)(row)):
+            assert shaped.tolist() == [0, 1, 0]
+
+
+def test_the_order_is_temperature_first():
+    """At temperature 2 the row is flatter, and the same top-p keeps more of it."""
+    assert (top_p(ROW, 0.7) > 0).sum() == 2
+    assert (Settings(temperature=2, top_p=0.7)(ROW) > 0).sum() == 3
+
+
+@pytest.mark.parametrize("t", [1e-300, 1e300])
+def test_extreme_temperatures_stay_finite(t):
+    shaped = Settings(temperature=t, top_k=3, top_p=0.9, min_p=0.1)(ROW)
+    assert np.isfinite(shaped).all()
+    assert abs(shaped.sum() - 1) < 1e-12
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"temperature": -1}, "temperature is -1"),
+        ({"temperature": float("nan")}, "temperature is nan"),
+        ({"top_k": -1}, "top_k is -1"),
+        ({"top_k": 1.5}, "top_k is 1.5"),
+        ({"top_p": 0}, "top_p is 0; want a number above 0"),
+        ({"top_p": 1.5}, "top_p is 1.5"),
+        ({"min_p": -0.1}, "min_p is -0.1"),
+        ({"min_p": 2}, "min_p is 2"),
+        (
+            {"temperature": 0, "top_p": 0.9},
+            "temperature 0 leaves one token, so top_p = 0.9 has nothing to do",
+        ),
+        ({"temperature": 0, "top_k": 1}, "temperature 0 leaves one token, so top_k = 1"),
+    ],
+)
+def test_settings_out_of_range_or_at_odds(options, says):
+    with pytest.raises(ValueError, match=says):
+        Settings(**options)
+
+
+def test_what_is_off_goes_with_temperature_0():
+    assert Settings(temperature=0, top_k=0, top_p=1, min_p=0)(ROW).tolist() == [1, 0, 0, 0]
+
+
+def test_a_row_filtered_to_nothing_says_which_filter_did_it():
+    with pytest.raises(ValueError, match=r"suppress = \[0, 1\] left nothing of a row"):
+        Settings(suppress=[0, 1], top_p=0.9)([0.5, 0.5, 0.0])
+    with pytest.raises(ValueError, match="suppressed token is 7"):
+        suppress(ROW, [7])
+
+
+SETTINGS = [
+    Settings(temperature=0),
+    Settings(top_k=2),
+    Settings(top_p=F(2, 3)),
+    Settings(min_p=F(1, 2)),
+    Settings(suppress=[1]),
+    Settings(top_k=2, top_p=F(3, 4), min_p=F(1, 3)),
+]
+
+
+@pytest.mark.parametrize("rule", [verifiers.token, verifiers.block], ids=lambda rule: rule.__name__)
+@pytest.mark.parametrize("shape", SETTINGS, ids=repr)
+def test_speculation_under_settings_has_the_law_of_the_shaped_target(shape, rule):
+    target, draft = (MappedModel(model, shape) for model in DENSE)
+
+    def program(rng):
+        return tuple(generate_speculative(target, draft, [0], 3, 2, rng, verifier=rule).tokens)
+
+    assert law(program) == ancestral_law(target, [0], 3)
+
+
+def test_a_filter_on_the_draft_alone_is_exact_and_on_the_draw_alone_is_not():
+    """The row a token is tested against must be the one it was drawn from, whatever shaped it."""
+    shape, (target, draft) = Settings(top_k=2), DENSE
+
+    def program(rng, tested):
+        drafted = draw(shape(draft.next_dist([0])), rng.random())
+        rows = [tested(draft.next_dist([0]))], next_rows(target, [0, drafted], 2)
+        return verifiers.token([drafted], *rows, rng)[0]
+
+    expected = {(x,): mass for x, mass in enumerate(target.next_dist([0]))}
+    assert law(lambda rng: (program(rng, shape),)) == expected
+    assert law(lambda rng: (program(rng, lambda row: row),)) != expected
+
+
+def test_temperature_on_the_target_alone_is_the_law_of_that_target():
+    target, draft = MappedModel(DENSE[0], Settings(temperature=0.5)), DENSE[1]
+    found = law(lambda rng: tuple(generate_speculative(target, draft, [0], 2, 1, rng).tokens))
+    assert distance(found, ancestral_law(target, [0], 2)) < 1e-15
+
+
+ties = st.lists(st.integers(0, 4), min_size=2, max_size=7).filter(any)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    ties,
+    st.sampled_from([None, 1, 2, 3]),
+    st.sampled_from([None, 0.3, 0.6, 0.93]),
+    st.sampled_from([None, 0.2, 0.7]),
+)
+def test_filters_are_those_of_transformers(weights, k, mass, share):
+    """The same tokens survive as in the library whose names these are, ties included."""
+    torch = pytest.importorskip("torch", reason="the extra torch is not installed")
+    pytest.importorskip("transformers", reason="the extra transformers is not installed")
+    from transformers.generation import logits_process as theirs
+
+    row = np.array(weights) / sum(weights)
+    scores = torch.tensor(np.log(row, where=row > 0, out=np.full(len(row), -np.inf)))[None]
+    for value, warper in ((k, "TopKLogitsWarper"), (mass, "TopPLogitsWarper"), (share, "MinPLogitsWarper")):
+        if value is not None:
+            scores = getattr(theirs, warper)(value)(None, scores)
+    expected = scores.softmax(-1)[0].numpy()
+    np.testing.assert_allclose(Settings(top_k=k, top_p=mass, min_p=share)(row), expected, atol=1e-12)

@@ -1,0 +1,173 @@
+"""Policies: how many tokens to draft, decided as one goes.
+
+A policy stands in the place of the draft length k. It is asked before each token of a round,
+
+    policy(rounds, drafted, rows) -> k
+
+    rounds    the rounds so far: what each proposed and accepted
+    drafted   the tokens drafted in this round so far
+    rows      the rows they were drawn from
+    k         how many tokens this round should have; drafting goes on while there are fewer
+
+and may look at all of it. What has been drafted is verified, whatever the policy thinks of it: deciding
+*not to draft another* token leaves the law alone, since the round that is then played is an ordinary one. To
+discard or replace a token one has looked at would not: those that are kept are no longer drawn from their
+rows.
+
+A policy must be a function of its arguments alone, as a model is.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from specdecode.checks import as_count
+from specdecode.cost import best_k
+
+__all__ = ["Policy", "best", "confident", "fixed", "heuristic"]
+
+Policy = Callable[[Sequence[Any], Sequence[int], Sequence[np.ndarray]], int]
+
+
+@dataclass(frozen=True)
+class fixed:
+    """Always k tokens; the policy that a plain number stands for.
+
+    Parameters
+    ----------
+    k : int
+        k ≥ 0.
+
+    Examples
+    --------
+    >>> fixed(4)([], [], [])
+    4
+    """
+
+    k: int
+
+    def __post_init__(self) -> None:
+        as_count(self.k, "k", least=0)
+
+    def __call__(self, rounds: Sequence[Any], drafted: Sequence[int], rows: Sequence[np.ndarray]) -> int:
+        return self.k
+
+
+@dataclass(frozen=True)
+class heuristic:
+    """Two tokens more after a round that was accepted whole, one fewer after any other.
+
+    Parameters
+    ----------
+    start : int
+        Of the first round, start ≥ 1.
+    longest : int
+        Largest k, longest ≥ start.
+
+    References
+    ----------
+    The schedule "heuristic" of Hugging Face's assisted generation.
+
+    Examples
+    --------
+    >>> from specdecode.speculative import Round
+    >>> policy = heuristic(start=3)
+    >>> policy([], [], []), policy([Round(3, 3, 4)], [], []), policy([Round(3, 1, 2)], [], [])
+    (3, 5, 2)
+    """
+
+    start: int = 5
+    longest: int = 32
+
+    def __post_init__(self) -> None:
+        as_count(self.longest, "longest", least=as_count(self.start, "start", least=1))
+
+    def __call__(self, rounds: Sequence[Any], drafted: Sequence[int], rows: Sequence[np.ndarray]) -> int:
+        k = self.start
+        for each in rounds:
+            if each.proposed:  # a round without a draft says nothing of it
+                k = min(k + 2, self.longest) if each.accepted == each.proposed else max(k - 1, 1)
+        return k
+
+
+@dataclass(frozen=True)
+class best:
+    """The k of the most expected tokens per unit of cost, at the conditional acceptance seen so far.
+
+    Parameters
+    ----------
+    draft_cost : float
+        Time of a draft pass ÷ time of a target pass, 0 or more.
+    longest : int
+        Largest k considered.
+    prior : (float, float)
+        Accepted and tested tokens to begin with, so that the first rounds are not ruled by one coin.
+
+    Guarantee
+    ---------
+    The k of `specdecode.cost.best_k`, never 0: a policy that stopped drafting would learn no more.
+
+    Examples
+    --------
+    >>> from specdecode.speculative import Round
+    >>> best(draft_cost=0.1)([], [], []), best(draft_cost=0.1)([Round(5, 5, 6)] * 20, [], [])
+    (4, 16)
+    """
+
+    draft_cost: float
+    longest: int = 16
+    prior: tuple[float, float] = (7.0, 10.0)
+
+    def __post_init__(self) -> None:
+        as_count(self.longest, "longest", least=1)
+        if not 0 <= self.draft_cost < float("inf"):
+            raise ValueError(f"draft_cost is {self.draft_cost}; want a finite number, 0 or more")
+        if not 0 <= self.prior[0] <= self.prior[1] or not 0 < self.prior[1] < float("inf"):
+            raise ValueError(f"prior is {self.prior}; want (accepted, tested) with 0 ≤ accepted ≤ tested")
+
+    def __call__(self, rounds: Sequence[Any], drafted: Sequence[int], rows: Sequence[np.ndarray]) -> int:
+        accepted = self.prior[0] + sum(each.accepted for each in rounds)
+        tested = self.prior[1] + sum(min(each.accepted + 1, each.proposed) for each in rounds)
+        return max(1, best_k(min(accepted / tested, 1.0), self.draft_cost, self.longest))
+
+
+@dataclass(frozen=True)
+class confident:
+    """Another token while the last one was drawn with at least this probability, up to a longest.
+
+    Parameters
+    ----------
+    threshold : float
+        In [0, 1].
+    longest : int
+        Largest k.
+
+    Guarantee
+    ---------
+    Exact although it looks at the drafted tokens: the improbable one stays, only the next is not drafted.
+
+    References
+    ----------
+    The confidence threshold of Hugging Face's assisted generation.
+
+    Examples
+    --------
+    >>> policy, row = confident(threshold=0.5), np.array([0.8, 0.2])
+    >>> policy([], [], []), policy([], [0], [row]), policy([], [1], [row])
+    (1, 2, 1)
+    """
+
+    threshold: float
+    longest: int = 16
+
+    def __post_init__(self) -> None:
+        as_count(self.longest, "longest", least=1)
+        if not 0 <= self.threshold <= 1:
+            raise ValueError(f"threshold is {self.threshold}; want a number from 0 to 1")
+
+    def __call__(self, rounds: Sequence[Any], drafted: Sequence[int], rows: Sequence[np.ndarray]) -> int:
+        if drafted and rows[-1][drafted[-1]] < self.threshold:
+            return len(drafted)
+        return min(len(drafted) + 1, self.longest)
