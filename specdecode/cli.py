@@ -20,7 +20,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
-from specdecode import __version__
+from specdecode import __version__, policies, verifiers
 from specdecode.certify import certify, certify_generator
 from specdecode.checks import as_count
 from specdecode.clock import machine, one_thread
@@ -30,7 +30,7 @@ from specdecode.loading import load_function, source_hash
 from specdecode.models import MappedModel
 from specdecode.proof import verify_generator, verify_identity
 from specdecode.sameness import Sameness, same_law
-from specdecode.sampling import temperature
+from specdecode.sampling import Settings
 from specdecode.speculative import Trace, generate_target_only, stream_speculative
 from specdecode.sweep import sweep, toy_world
 
@@ -38,6 +38,7 @@ __all__ = ["main"]
 
 _AGREEMENTS = (0.0, 0.25, 0.5, 0.7, 0.8, 0.9, 0.95, 1.0)
 _PROGRESS_AFTER = 2.0  # seconds
+_VERIFIERS = ("token", "block", "greedy", "one_hot", "sampler_match", "typical", "lenient", "mixture")
 _FLOAT32 = 1e-6  # what float32 rounding adds up to over a few tokens
 _SHOWN = 8  # positions whose conditional acceptance is printed
 
@@ -117,9 +118,20 @@ def _parser():
     run.add_argument(
         "--model", choices=["toy", "smollm2"], default="toy", help="what to sample (default toy)"
     )
-    run.add_argument("--k", type=_whole(1, 1000), default=4, help="draft length (default 4)")
+    run.add_argument("--k", type=_length, default=4, help="draft length, or auto (default 4)")
+    run.add_argument(
+        "--verifier",
+        choices=_VERIFIERS,
+        default="token",
+        help="rule (default token; the last three: lossy)",
+    )
     run.add_argument("--tokens", type=_whole(0, 10**8), help="new tokens (default 5000; smollm2: 64)")
     run.add_argument("--temperature", type=_number(0), help="of the target and the draft (default 1)")
+    run.add_argument("--top-k", type=_whole(0, 10**9), help="keep the likeliest (default 0: all)")
+    run.add_argument("--top-p", type=_number(0, 1), help="keep the fewest of this mass (default 1: all)")
+    run.add_argument(
+        "--min-p", type=_number(0, 1), help="keep this share of the top or more (default 0: all)"
+    )
     run.add_argument("--agreement", type=_number(0, 1), help="toy: how far the draft agrees (default 0.8)")
     run.add_argument("--draft-cost", type=_number(0), help="toy: draft pass ÷ target pass (default 0.1)")
     run.add_argument("--prompt", help="smollm2: the text to continue")
@@ -216,6 +228,10 @@ def _whole(least, most):
         return number
 
     return parse
+
+
+def _length(text):
+    return text if text == "auto" else _whole(1, 1000)(text)
 
 
 def _number(low, high=float("inf")):
@@ -476,11 +492,11 @@ def _run_toy(args):
     _refuse(args, ["prompt", "model_path"], "--model toy")
     agreement, draft_cost = _default(args.agreement, 0.8), _default(args.draft_cost, 0.1)
     n_tokens = _default(args.tokens, 5000)
-    target, draft = toy_world(agreement, **_world(args))
-    if args.temperature is not None:
-        target, draft = (_at_temperature(model, args.temperature) for model in (target, draft))
+    shape, verifier = _settings(args)
+    target, draft = (_shaped(model, shape) for model in toy_world(agreement, **_world(args)))
+    k = policies.best(draft_cost) if args.k == "auto" else args.k
     rng = np.random.default_rng(args.seed)
-    steps = stream_speculative(target, draft, [0], n_tokens, args.k, rng)
+    steps = stream_speculative(target, draft, [0], n_tokens, k, rng, verifier=verifier)
     trace = Trace.collect(_tracked(steps, n_tokens, "tokens", lambda step: len(step[1])), as_draft(draft))
     report = {
         "command": "run",
@@ -489,7 +505,7 @@ def _run_toy(args):
             "agreement": agreement,
             "k": args.k,
             "tokens": n_tokens,
-            "temperature": _default(args.temperature, 1),
+            **_told_settings(args),
             "draft_cost": draft_cost,
             **_world(args),
             "seed": args.seed,
@@ -499,9 +515,8 @@ def _run_toy(args):
     }
 
     def show():
-        _show_counts(
-            trace, [("speedup", f"{_times(trace.speedup(draft_cost))} at draft cost {draft_cost:g}")]
-        )
+        speedup = f"{_times(trace.speedup(draft_cost))} at draft cost {draft_cost:g}"
+        _show_counts(trace, [("speedup", speedup), *_warning(verifier)])
 
     return report, True, show
 
@@ -573,9 +588,11 @@ def _run_smollm(args):
     with one_thread():
         model = smollm.load(args.model_path)
         prompt = model.encode(args.prompt)
-        target = _at_temperature(model, args.temperature)
-        draft = NGramDraft(model.vocab_size)
-        longest = len(prompt) + n_tokens + args.k
+        shape, verifier = _settings(args)
+        target, draft = _shaped(model, shape), NGramDraft(model.vocab_size)
+        # A look-up costs nothing to draft, so what decides is how much of it was kept.
+        k = policies.heuristic(start=4, longest=16) if args.k == "auto" else args.k
+        longest = len(prompt) + n_tokens + (k.longest if args.k == "auto" else k)
         if longest > model.context_length:
             sizes = f"{len(prompt)} tokens of prompt, {n_tokens} new ones and k = {args.k}"
             raise ValueError(f"{sizes} make {longest}; want at most {model.context_length}")
@@ -583,7 +600,8 @@ def _run_smollm(args):
 
         def rounds():
             rng = np.random.default_rng(args.seed)
-            for step in stream_speculative(target, draft, prompt, n_tokens, args.k, rng, stop=model.stop_ids):
+            options = {"verifier": verifier, "stop": model.stop_ids}
+            for step in stream_speculative(target, draft, prompt, n_tokens, k, rng, **options):
                 if writer:
                     writer.write(*step)
                 yield step
@@ -611,7 +629,7 @@ def _run_smollm(args):
         "settings": {
             "k": args.k,
             "tokens": n_tokens,
-            "temperature": _default(args.temperature, 1),
+            **_told_settings(args),
             "seed": args.seed,
             "threads": 1,
         },
@@ -635,6 +653,7 @@ def _run_smollm(args):
                 ("target only", f"{1000 * plain_pace:.0f} ms a token, same seed, {len(plain)} tokens"),
                 ("speedup", f"{_times(gain)}, {words} than the target alone, this time"),
                 ("on", machine()),
+                *_warning(verifier),
             ],
         )
 
@@ -674,8 +693,32 @@ def _world(args):
     return {name: _default(getattr(args, name), default) for name, default in defaults.items()}
 
 
-def _at_temperature(model, t):
-    return model if t is None else MappedModel(model, lambda row: temperature(row, t))
+_SHAPING = ("temperature", "top_k", "top_p", "min_p")
+
+
+def _settings(args):
+    """What shapes the rows, and the rule that verifies."""
+    if args.verifier == "greedy" and args.temperature != 0:
+        raise ValueError("--verifier greedy is exact at temperature 0 alone; want --temperature 0 with it")
+    return Settings(**{name: getattr(args, name) for name in _SHAPING}), getattr(verifiers, args.verifier)
+
+
+def _shaped(model, shape):
+    return model if shape == Settings() else MappedModel(model, shape)
+
+
+def _told_settings(args):
+    off = {"temperature": 1, "top_k": 0, "top_p": 1, "min_p": 0}
+    return {
+        "verifier": args.verifier,
+        "exact": not verifiers.is_lossy(getattr(verifiers, args.verifier)),
+        **{name: _default(getattr(args, name), off[name]) for name in _SHAPING},
+    }
+
+
+def _warning(verifier):
+    """A line for a rule that is lossy: its speed is not that of the target's text."""
+    return [("lossy", "this is not the target's law")] if verifiers.is_lossy(verifier) else []
 
 
 def _default(value, default):

@@ -81,6 +81,39 @@ class Trace:
         return cls(tokens, rounds, passes)
 
     @property
+    def drafted(self) -> int:
+        """Draft tokens proposed over the whole run."""
+        return sum(r.proposed for r in self.rounds)
+
+    @property
+    def tested(self) -> int:
+        """Draft tokens that were tested: what follows a rejection is proposed but never tested."""
+        return sum(min(r.accepted + 1, r.proposed) for r in self.rounds)
+
+    @property
+    def accepted(self) -> int:
+        """Draft tokens accepted over the whole run, before any cut."""
+        return sum(r.accepted for r in self.rounds)
+
+    @property
+    def accepted_lengths(self) -> list[int]:
+        """Histogram: entry i is the number of rounds that accepted exactly i drafted tokens."""
+        longest = max((r.proposed for r in self.rounds), default=-1)
+        return [sum(r.accepted == i for r in self.rounds) for i in range(longest + 1)]
+
+    @property
+    def counts_by_position(self) -> list[tuple[int, int]]:
+        """(accepted, tested) at each drafted position, what `acceptance_by_position` is the ratio of."""
+        longest = max((r.proposed for r in self.rounds), default=0)
+        return [
+            (
+                sum(r.accepted >= i for r in self.rounds),
+                sum(r.accepted >= i - 1 and r.proposed >= i for r in self.rounds),
+            )
+            for i in range(1, longest + 1)
+        ]
+
+    @property
     def target_passes(self) -> int:
         """Passes of the target: one a round."""
         return len(self.rounds)
@@ -88,13 +121,12 @@ class Trace:
     @property
     def acceptance_rate(self) -> float | None:
         """Accepted ÷ proposed draft tokens over the whole run, in [0, 1]."""
-        return _ratio(sum(r.accepted for r in self.rounds), sum(r.proposed for r in self.rounds))
+        return _ratio(self.accepted, self.drafted)
 
     @property
     def conditional_acceptance(self) -> float | None:
-        """Accepted ÷ tested draft tokens: what follows a rejection is proposed but never tested."""
-        tested = sum(min(r.accepted + 1, r.proposed) for r in self.rounds)
-        return _ratio(sum(r.accepted for r in self.rounds), tested)
+        """Accepted ÷ tested draft tokens."""
+        return _ratio(self.accepted, self.tested)
 
     @property
     def acceptance_by_position(self) -> list[float | None]:
@@ -103,14 +135,7 @@ class Trace:
         Rounds that accepted ≥ i ÷ rounds that accepted ≥ i − 1 and proposed ≥ i. Unlike the acceptance
         rate it does not fall merely because k grows.
         """
-        longest = max((r.proposed for r in self.rounds), default=0)
-        return [
-            _ratio(
-                sum(r.accepted >= i for r in self.rounds),
-                sum(r.accepted >= i - 1 and r.proposed >= i for r in self.rounds),
-            )
-            for i in range(1, longest + 1)
-        ]
+        return [_ratio(accepted, tested) for accepted, tested in self.counts_by_position]
 
     @property
     def tokens_per_step(self) -> float | None:
@@ -134,6 +159,41 @@ class Trace:
         if not 0 <= draft_cost < float("inf"):
             raise ValueError(f"draft_cost is {draft_cost}; want a finite number, 0 or more")
         return _ratio(len(self.tokens), self.target_passes + draft_cost * self.draft_passes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The trace as plain data for JSON.
+
+        Returns
+        -------
+        dict
+            "tokens"; "rounds", a list of [proposed, accepted, emitted]; the counts "target_passes",
+            "draft_passes", "drafted", "tested" and "accepted"; the ratios "acceptance_rate",
+            "conditional_acceptance" and "tokens_per_step", null for nothing by nothing; and by position
+            "acceptance_by_position", "accepted_by_position" and "tested_by_position"; and the histogram
+            "accepted_lengths".
+
+        Examples
+        --------
+        >>> Trace([0, 1], [Round(2, 1, 2)], draft_passes=2).to_dict()["accepted_lengths"]
+        [0, 1, 0]
+        """
+        by_position = self.counts_by_position
+        return {
+            "tokens": self.tokens,
+            "rounds": [[r.proposed, r.accepted, r.emitted] for r in self.rounds],
+            "target_passes": self.target_passes,
+            "draft_passes": self.draft_passes,
+            "drafted": self.drafted,
+            "tested": self.tested,
+            "accepted": self.accepted,
+            "acceptance_rate": self.acceptance_rate,
+            "conditional_acceptance": self.conditional_acceptance,
+            "tokens_per_step": self.tokens_per_step,
+            "acceptance_by_position": self.acceptance_by_position,
+            "accepted_by_position": [accepted for accepted, _ in by_position],
+            "tested_by_position": [tested for _, tested in by_position],
+            "accepted_lengths": self.accepted_lengths,
+        }
 
     def __radd__(self, other: object) -> "Trace":
         return self if other == 0 else NotImplemented  # so that sum() works

@@ -48,6 +48,11 @@ def test_run_json(spec_decode):
         "temperature": 1,
         "tokens": 5000,
         "vocab_size": 32,
+        "verifier": "token",
+        "exact": True,
+        "top_k": 0,
+        "top_p": 1,
+        "min_p": 0,
     }
     assert len(report["acceptance_by_position"]) == 4
 
@@ -60,6 +65,28 @@ def test_seeds_and_settings_matter(spec_decode):
     assert passes("--target-seed", "3") != passes()
     assert passes("--agreement", "1") == 100
     assert passes("--temperature", "0", "--agreement", "1") == 100
+
+
+def test_rules_and_settings_are_run(spec_decode):
+    argv = ["run", "--verifier", "block", "--temperature", "0.8", "--top-p", "0.9", "--k", "auto", "--json"]
+    report = json.loads(spec_decode(*argv)[1])
+    assert report["settings"]["verifier"] == "block"
+    assert report["settings"]["top_p"] == 0.9
+    assert report["tokens"] == 5000
+    assert len(report["acceptance_by_position"]) > 4, "a good draft lets the policy grow"
+
+    def passes(*argv):
+        return json.loads(spec_decode("run", "--json", "--agreement", "0.5", *argv)[1])["target_passes"]
+
+    assert passes("--verifier", "block") < passes()
+    assert passes("--top-k", "1") != passes("--min-p", "0.5") != passes()
+
+
+def test_a_lossy_rule_is_labelled(spec_decode):
+    assert "not the target's law" in spec_decode("run", "--verifier", "lenient", "--tokens", "100")[1]
+    report = json.loads(spec_decode("run", "--verifier", "mixture", "--tokens", "100", "--json")[1])
+    assert report["settings"]["exact"] is False
+    assert "not the target's law" not in spec_decode("run", "--verifier", "block", "--tokens", "100")[1]
 
 
 def test_nothing_asked_is_no_crash(spec_decode):
@@ -135,6 +162,11 @@ def test_sweep_prints_a_table_and_saves_the_figure(spec_decode, tmp_path):
 
 
 BAD = [
+    (["run", "--verifier", "greedy"], "want --temperature 0 with it"),
+    (["run", "--verifier", "none"], "invalid choice"),
+    (["run", "--temperature", "0", "--top-p", "0.9"], "has nothing to do"),
+    (["run", "--top-p", "0"], "top_p is 0.0; want a number above 0"),
+    (["run", "--k", "sometimes"], "want a whole number from 1 to 1000"),
     ([], "COMMAND"),
     (["nonsense"], "invalid choice: 'nonsense'"),
     (["run", "--nonsense"], "--nonsense"),

@@ -1,6 +1,7 @@
 """The generator: the first implementation's figures, exact laws, stops, cuts and counts."""
 
 import itertools
+import json
 
 import numpy as np
 import pytest
@@ -344,3 +345,25 @@ def test_bad_input_is_told(arguments, says):
 def test_a_negative_draft_cost_is_told():
     with pytest.raises(ValueError, match="draft_cost is -1"):
         Trace([0], [Round(1, 0, 1)], 1).speedup(-1)
+
+
+def test_counts_agree_with_each_other_and_add_up():
+    a, b = (generate_speculative(TARGET, DRAFT, [0], 60, k, np.random.default_rng(k)) for k in (2, 4))
+    for trace in (a, b, a + b):
+        assert trace.accepted == sum(i * n for i, n in enumerate(trace.accepted_lengths))
+        assert sum(trace.accepted_lengths) == trace.target_passes
+        assert trace.accepted <= trace.tested <= trace.drafted
+        assert [sum(counts) for counts in zip(*trace.counts_by_position)] == [trace.accepted, trace.tested]
+    both = (a + b).counts_by_position
+    for i, (accepted, tested) in enumerate(a.counts_by_position):
+        assert both[i] == (accepted + b.counts_by_position[i][0], tested + b.counts_by_position[i][1])
+
+
+def test_a_trace_is_plain_data():
+    trace = generate_speculative(TARGET, DRAFT, [0], 10, 2, np.random.default_rng(0))
+    told = json.loads(json.dumps(trace.to_dict()))
+    assert told["tokens"] == trace.tokens
+    assert [Round(*counts) for counts in told["rounds"]] == trace.rounds
+    assert told["acceptance_by_position"] == trace.acceptance_by_position
+    nothing = Trace([], [], 0).to_dict()
+    assert (nothing["acceptance_rate"], nothing["accepted_lengths"]) == (None, [])
