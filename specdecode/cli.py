@@ -392,10 +392,11 @@ def _unfinished(why):
 
 def _answer(sender, task, given):
     """Runs in the child: send the answer, or the error, as plain data."""
-    with contextlib.redirect_stdout(sys.stderr):  # what the code prints must not mix with the answer
+    os.dup2(2, 1)  # what the code prints, and what it starts, must not mix with the answer
+    with contextlib.redirect_stdout(sys.stderr):
         try:
             sender.send(task(*given))
-        except (ValueError, ImportError) as error:
+        except (ValueError, ImportError, TypeError) as error:
             sender.send({"error": str(error)})
 
 
@@ -430,9 +431,9 @@ def _same_programs(names, options):
     programs, tolerance = [], 1e-12
     for name in names:
         function = load_function(name)
-        if _takes(function, 1):
+        if _required(function) == 1:
             programs.append(function)
-        elif _takes(function, 0):
+        elif _required(function) == 0:
             programs.append(_torch_adapter().drawing(function))
             tolerance = _FLOAT32
         else:
@@ -441,12 +442,14 @@ def _same_programs(names, options):
     return {"programs": list(names), **_told(found)}
 
 
-def _takes(function, count):
+def _required(function):
+    """How many arguments a program must be given; None if that cannot be known."""
     try:
-        inspect.signature(function).bind(*range(count))
+        parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
-        return False
-    return True
+        return None
+    optional = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return sum(p.default is p.empty and p.kind not in optional for p in parameters)
 
 
 def _told(found: Sameness):

@@ -57,10 +57,25 @@ def _from_file(path: Path) -> ModuleType:
     if getattr(known, "__file__", None) == str(path):  # two functions of one file share what it made
         return known
     sys.path.insert(0, str(path.resolve().parent))  # so that the file finds its neighbours
+    _refuse_doubles(path.resolve().parent)
     spec = importlib.util.spec_from_file_location(path.stem, path)
     module = importlib.util.module_from_spec(spec)
     sys.modules[path.stem] = module
     return _run(lambda: spec.loader.exec_module(module) or module, path)
+
+
+def _refuse_doubles(folder: Path) -> None:
+    """A module that another file has brought along must not be taken for a neighbour of this one."""
+    for name, module in list(sys.modules.items()):
+        there = getattr(module, "__file__", None)
+        here = folder / f"{name}.py"
+        brought = there and Path(there).resolve().parent in _FOLDERS and Path(there).resolve() != here
+        if brought and here.is_file():
+            raise ValueError(f"{there} and {str(here)!r} are both the module {name}; want different names")
+    _FOLDERS.add(folder)
+
+
+_FOLDERS: set[Path] = set()  # of the files that were loaded
 
 
 def _from_path(dotted: str) -> ModuleType:

@@ -23,8 +23,6 @@ from specdecode.paths import Inexact, NotReproducible, TooLarge
 
 __all__ = ["Sameness", "Sample", "compare_samples", "same_law"]
 
-_CHUNK = 50  # runs between two looks at the clock
-
 
 @dataclass(frozen=True)
 class Sample:
@@ -109,18 +107,22 @@ class Sameness:
                 f"  enumerated: {self.paths[0]} and {self.paths[1]} paths; total variation "
                 f"{float(self.total_variation):.2g}, allowed {self.tolerance:g}"
             )
+        if self.paths is None and self.total_variation is not None:
+            lines.append(f"  total variation of the samples {float(self.total_variation):.2g}")
         if self.verdict == "not equal" and self.worst is not None:
             outcome, first, second = self.worst
             lines.append(f"  differs most at {outcome}: {float(first):.6g} against {float(second):.6g}")
         if self.reason:
             lines.append(f"  sampled, because {self.reason}")
         if self.samples:
-            draws = sum(sum(sample.draws) for sample in self.samples)
+            draws = " and ".join(str(sum(sample.draws[i] for sample in self.samples)) for i in (0, 1))
             smallest = min(sample.p_value for sample in self.samples)
-            lines.append(
-                f"  {draws} texts, smallest p-value {smallest:.2g}, alpha {self.alpha:g}; a total variation "
-                f"of {self.resolution:.2g} would have been seen with probability 0.99, less perhaps not"
-            )
+            lines.append(f"  {draws} texts, smallest p-value {smallest:.2g}, alpha {self.alpha:g}")
+            if self.resolution < 1:
+                lines.append(
+                    f"  a total variation of {self.resolution:.2g} would have been seen with probability "
+                    f"0.99, a smaller one perhaps not"
+                )
         return "\n".join([*lines, *(f"  note: {note}" for note in self.notes)])
 
     def to_dict(self) -> dict[str, Any]:
@@ -193,7 +195,7 @@ def same_law(
     Raises
     ------
     ValueError
-        If a setting is out of range.
+        If a setting is out of range, a program fails every time, or returns what cannot be compared.
 
     Guarantee
     ---------
@@ -227,7 +229,9 @@ def same_law(
     except (Inexact, NotReproducible, TooLarge) as error:
         deadline = None if seconds is None else began + seconds
         counts = _drawn(programs, draws, seed, deadline)
+        _refuse_broken(subjects, counts)
         return compare_samples(subjects, {"the programs": counts}, alpha, reason=_why(error))
+    _refuse_broken(subjects, (law_a, law_b))
     return Sameness(
         subjects,
         "equal" if found.equal else "not equal",
@@ -298,9 +302,13 @@ def compare_samples(
             worst = max(apart, key=lambda o: (abs(apart[o]), repr(o)))
             shares = counts_a.get(worst, 0) / n_a, counts_b.get(worst, 0) / n_b
             differing.append((float(sum(abs(d) for d in apart.values()) / 2), (worst, *shares)))
-        for name, counts in zip(subjects, (counts_a, counts_b)):
-            if len(counts) == 1 and len(apart) > 1:
-                notes.append(f"{name} gave one outcome, every time, for {label}: has it a seed of its own?")
+        alone = [name for name, counts in zip(subjects, (counts_a, counts_b)) if len(counts) == 1]
+        if alone and (len(apart) > 1 or reason):
+            notes.append(
+                f"{' and '.join(alone)} gave one outcome, every time, for {label}: a seed of its own?"
+            )
+        if degrees == 0 and len(apart) > 1:
+            notes.append(f"nothing could be told apart for {label}: too few texts of any one outcome")
     size, worst = max(differing, key=lambda found: found[0], default=(None, None))
     verdict = "not equal" if differing else "no difference found"
     return Sameness(
@@ -320,17 +328,34 @@ def compare_samples(
 
 
 def _guarded(program: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """The program with its exceptions as outcomes; what the walk must see is let through."""
+    """The program with plain outcomes, its exceptions among them; what the walk must see is let through."""
 
     def run(rng: Any) -> Any:
         try:
-            return program(rng)
-        except (Inexact, NotReproducible, TooLarge):
+            return _plain(program(rng))
+        except (Inexact, NotReproducible, TooLarge, _NoOutcome):
             raise
         except Exception as error:
             return Fault(f"raised {type(error).__name__}: {' '.join(str(error).split())[:200]}")
 
     return run
+
+
+def _plain(outcome: Any) -> Any:
+    """An outcome that two runs can share: arrays and lists as nested tuples."""
+    if hasattr(outcome, "tolist"):
+        outcome = outcome.tolist()
+    if isinstance(outcome, (list, tuple)):
+        return tuple(_plain(part) for part in outcome)
+    if outcome is not None and type(outcome).__hash__ in (None, object.__hash__):
+        # By identity, each run would be an outcome of its own.
+        kind = type(outcome).__name__
+        raise _NoOutcome(f"it returned a {kind}; want token ids, numbers, text, or tuples of them")
+    return outcome
+
+
+class _NoOutcome(ValueError):
+    """What a program returned cannot be compared."""
 
 
 def _enumerated(program: Callable[[Any], Any], max_paths: int, deadline: float | None) -> Law:
@@ -348,10 +373,17 @@ def _drawn(programs: Any, draws: int, seed: int, deadline: float | None) -> tupl
     rngs = [np.random.default_rng(part) for part in np.random.SeedSequence(seed).spawn(2)]
     while sum(counts[0].values()) < draws:
         for program, rng, counter in zip(programs, rngs, counts):
-            counter.update(program(rng) for _ in range(min(_CHUNK, draws - sum(counter.values()))))
+            counter[program(rng)] += 1
         if deadline is not None and time.monotonic() > deadline:
             break
     return counts
+
+
+def _refuse_broken(subjects: tuple[str, str], found: Any) -> None:
+    """Two programs that always fail have the same law, and it says nothing."""
+    for name, outcomes in zip(subjects, found):
+        if all(isinstance(outcome, Fault) for outcome in outcomes):
+            raise ValueError(f"{name} {next(iter(outcomes))}, every time; want a program that runs")
 
 
 def _faults(name: str, known: Law) -> list[str]:

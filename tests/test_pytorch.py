@@ -3,6 +3,8 @@
 Every program here is written as public code is, and knows nothing of this package.
 """
 
+import random
+import warnings
 from fractions import Fraction as F
 
 import numpy as np
@@ -120,6 +122,24 @@ def overwritten():
     return torch.rand(()) < threshold
 
 
+def columns_masked():
+    u = torch.rand(2, 2)
+    u.masked_fill_(torch.tensor([False, True]), 1.0)  # broadcast along rows
+    return u[1, 0] < 0.25 and not u[0, 1] < 0.25
+
+
+def another_width():
+    table = torch.zeros(2, 3, dtype=torch.float64)
+    table[0] = torch.rand(3)
+    return table[0, 1] < 0.25
+
+
+def seen_by_numpy():
+    u = torch.rand(2)
+    u.numpy()[0] = 0.0
+    return u[0] < 0.25 and u[1] < 0.25
+
+
 def replaced_in_place():
     u = torch.rand(3)
     u[1:] = 0.0
@@ -151,6 +171,20 @@ FOLLOWED = {
     "in place": lambda: torch.rand(3).mul_(4).add_(1)[0] < 2,
     "divided": lambda: torch.rand(3)[0] / torch.tensor(0.5) <= 0.5,
     "long": lambda: torch.rand(3)[0].lt(torch.tensor(0.25)).long() == 1,
+    "log space": lambda: torch.rand(3).log()[0] < torch.tensor(0.25, dtype=torch.float64).log(),
+    "of one": lambda: torch.rand(()).clone() < 0.25,
+    "of one, where": lambda: torch.where(torch.tensor(True), torch.rand(()), 0.0) < 0.25,
+    "expanded beside": lambda: torch.broadcast_tensors(torch.rand(1), torch.full((3,), 0.25))[0][2] < 0.25,
+    "zeros of its shape": lambda: torch.rand(3)[0] < torch.zeros_like(torch.rand(3))[0] + 0.25,
+    "whole numbers": lambda: (torch.rand(3) * 4).long()[0] == 0,
+    "floor": lambda: (torch.rand(3) * 4).floor()[0] == 0,
+    "inverse CDF": lambda: torch.searchsorted(torch.tensor([0.25, 1.0]), torch.rand(3))[0] == 0,
+    "bucketize": lambda: torch.bucketize(torch.rand(3), torch.tensor([0.25, 1.0]))[0] == 0,
+    "by keyword": lambda: torch.lt(input=torch.rand(3), other=torch.tensor(0.25))[0],
+    "a scalar in float32": lambda: torch.rand(3)[0] < 0.25 + 1e-12,
+    "columns masked": columns_masked,
+    "another width": another_width,
+    "seen by NumPy": seen_by_numpy,
     "written into a row": written_into_a_row,
     "written by copy": written_by_copy,
     "written by index": written_by_index,
@@ -188,6 +222,18 @@ def buffer_raced_in_rows():
     return (torch.stack([ROW, OTHER]) / q).argmax(dim=-1, keepdim=True)[0]
 
 
+def greedy_among_random():
+    noise = torch.ones(2, 3)
+    noise[1].exponential_()
+    return (torch.stack([OTHER, ROW]) / noise).argmax(dim=-1)
+
+
+def many_tokens():
+    row = torch.zeros(32_000)
+    row[7], row[31_999] = 0.25, 0.75
+    return (row / torch.empty_like(row).exponential_()).argmax()
+
+
 def gumbel():
     noise = -torch.log(-torch.log(torch.rand(3)))
     return torch.argmax(ROW.log() + noise)
@@ -214,6 +260,16 @@ RACES = {
     "Gumbel": (gumbel, ROW_LAW),
     "Gumbel at a temperature": (gumbel_at_a_temperature, None),
     "Gumbel, masked": (gumbel_masked, {0: F(4, 7), 2: F(3, 7)}),
+    "by keyword": (
+        lambda: (ROW[None] / torch.empty(1, 3).exponential_(lambd=2.0)).argmax(axis=-1, keepdim=True)[0, 0],
+        ROW_LAW,
+    ),
+    "a greedy row among random ones": (greedy_among_random, {(1, x): mass for x, mass in ROW_LAW.items()}),
+    "arrival times with a zero": (
+        lambda: torch.argmin(torch.empty(3).exponential_() / torch.tensor([1.0, 0.0, 3.0])),
+        {0: F(1, 4), 2: F(3, 4)},
+    ),
+    "many tokens": (many_tokens, {7: F(1, 4), 31_999: F(3, 4)}),
     "a token without mass": (
         lambda: (torch.tensor([1.0, 0.0, 3.0]) / torch.empty(3).exponential_()).argmax(),
         {0: F(1, 4), 2: F(3, 4)},
@@ -273,6 +329,34 @@ def compared_and_raced():
     return bool(u[0] < 0.5), (ROW.log() - (-u.log()).log()).argmax()
 
 
+def below(u: torch.Tensor, p: torch.Tensor) -> bool:
+    return bool(u < p)
+
+
+with warnings.catch_warnings(action="ignore"):  # deprecated, and still in engines
+    SCRIPTED = torch.jit.script(below)
+
+
+def drawn_after_numpy():
+    buffer = torch.empty(3)
+    seen = buffer.numpy()
+    buffer.uniform_()
+    return seen[0] < 0.25
+
+
+def a_cloned_generator():
+    g, h = torch.Generator().manual_seed(3), torch.Generator()
+    first = bool(torch.rand(1, generator=g) < 0.5)
+    h.set_state(g.get_state())
+    return first, bool(torch.rand(1, generator=h) < 0.5), bool(torch.rand(1, generator=g) < 0.5)
+
+
+def nan_race():
+    scores = torch.ones(3) / torch.empty(3).exponential_()
+    scores[1] = torch.nan
+    return scores.argmax()
+
+
 def seeds_itself():
     torch.manual_seed(0)
     return torch.rand(1) < 0.5
@@ -308,7 +392,7 @@ REFUSED = {
     "product of two": (lambda: torch.rand(1) * torch.rand(1) < 0.5, "two uniforms"),
     "out": (lambda: torch.add(torch.rand(1), 1, out=torch.empty(1)) < 1.5, "out="),
     "alpha": (lambda: torch.rand(1).add(torch.ones(1), alpha=2) < 1.5, "alpha"),
-    "integers of it": (lambda: torch.rand(1).to(torch.int64), "torch.int64"),
+    "bool of it": (lambda: torch.rand(1).to(torch.bool), "torch.bool"),
     "another dtype's view": (lambda: torch.rand(1).view(torch.int32) < 5, "another dtype"),
     "a row with a draw": (lambda: torch.multinomial(torch.rand(3), 1), "holds a draw"),
     "randn": (lambda: torch.randn(1) < 0, "torch.randn"),
@@ -322,6 +406,25 @@ REFUSED = {
     "log of a shifted uniform": (lambda: (torch.rand(3) + 1e-10).log().argmax(), "scaled or shifted"),
     "noise as a number": (lambda: torch.empty(1).exponential_() < 1, "otherwise than in a race"),
     "loser": (lambda: (ROW / torch.empty(3).exponential_()).argmin(), "loser"),
+    "bernoulli of a draw": (lambda: torch.bernoulli(torch.rand(1)), "bernoulli of a draw"),
+    "half precision": (lambda: torch.rand(1, dtype=torch.bfloat16) < 0.3, "far from ideal"),
+    "turned to half precision": (lambda: torch.rand(1).bfloat16() < 0.3, "bfloat16"),
+    "TorchScript": (lambda: SCRIPTED(torch.rand(1), torch.tensor(0.25)), "below the functions of torch"),
+    "vmap": (lambda: torch.vmap(lambda u: u < 0.25)(torch.rand(2)), "below the functions of torch"),
+    "draws in vmap": (
+        lambda: torch.vmap(lambda p: torch.rand(()) < p, randomness="different")(torch.ones(2)),
+        "inside vmap",
+    ),
+    "memory of NumPy": (
+        lambda: torch.from_numpy(np.zeros(2, dtype=np.float32)).uniform_()[0] < 0.25,
+        "NumPy sees",
+    ),
+    "memory NumPy will see": (drawn_after_numpy, "NumPy sees"),
+    "a cloned generator": (a_cloned_generator, "seed was used again"),
+    "a race with NaN": (lambda: nan_race(), "otherwise than in a race"),
+    "NumPy's generator": (lambda: np.random.rand() < 0.5, "Python's or NumPy's own generator"),
+    "Python's generator": (lambda: random.random() < 0.5, "Python's or NumPy's own generator"),
+    "the mode's own trouble": (lambda: torch.add(torch.rand(1), 2, torch.ones(1)), "alpha"),
     "raced twice": (raced_twice, "raced again"),
     "raced with itself": (raced_with_itself, "raced again"),
     "compared and raced": (compared_and_raced, "had been compared"),
@@ -339,6 +442,51 @@ def test_what_cannot_be_followed_is_refused_by_name(name):
     program, said = REFUSED[name]
     with pytest.raises(Inexact, match=said.replace("(", r"\(")):
         law(program)
+
+
+def test_what_torch_refuses_is_torchs_own_error():
+    """A program may rely on it."""
+    wrong = [
+        lambda: torch.multinomial(torch.zeros(3), 1),
+        lambda: torch.multinomial(torch.tensor([1.0, torch.nan]), 1),
+        lambda: torch.multinomial(torch.ones(3, dtype=torch.long), 1),
+        lambda: torch.bernoulli(torch.tensor(1.5)),
+        lambda: torch.empty(1).uniform_(1, 0),
+        lambda: torch.randint(3, 3, (1,)),
+    ]
+    for program in wrong:
+
+        def caught(program=program):
+            try:
+                program()
+            except RuntimeError:
+                return "caught"
+
+        assert law(caught) == {"caught": 1}
+        assert drawing(caught)(np.random.default_rng(0)) == "caught"
+
+
+def test_a_buffer_of_the_programs_own_gets_its_numbers_back():
+    buffer = torch.tensor([0.25, 0.0])
+
+    def persistent():
+        buffer[1] = torch.rand(())
+        return bool(buffer[1] < buffer[0])
+
+    for _ in range(2):
+        assert law(persistent) == {True: F(1, 4), False: F(3, 4)}
+    assert buffer.tolist() == [0.25, 0.0]
+
+
+def test_a_number_is_rounded_as_torch_rounds_it():
+    """0.1 in float32 is more than 0.1: what is stored and what is compared are one number."""
+
+    def program():
+        x = torch.full((2,), 0.1)
+        x[0].uniform_()
+        return bool((x > 0.1)[1]), bool((x > torch.tensor(0.1, dtype=torch.float64))[1])
+
+    assert law(program) == {program(): 1}
 
 
 def test_a_draw_is_no_outcome():

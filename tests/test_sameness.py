@@ -172,9 +172,36 @@ def test_one_outcome_every_time_is_noted():
     found = compare_samples(("x", "y"), {"a prompt": ({"t": 500}, {"t": 250, "u": 250})})
     assert found.verdict == "not equal"
     assert "x gave one outcome, every time, for a prompt" in found.notes[0]
+    constant = compare_samples(("x", "y"), {"": ({"t": 500}, {"t": 500})}, reason="a draw cannot be followed")
+    assert "x and y gave one outcome" in constant.notes[0]
 
 
 @pytest.mark.parametrize("groups", [{}, {"one": ({}, {"a": 1})}])
 def test_nothing_to_compare_is_refused(groups):
     with pytest.raises(ValueError, match="nothing to compare"):
         compare_samples(("a", "b"), groups)
+
+
+def test_two_programs_that_always_fail_are_no_pair():
+    def broken(rng):
+        raise NameError("engine")
+
+    with pytest.raises(ValueError, match="broken raised NameError: engine, every time"):
+        same_law(broken, broken)
+    with pytest.raises(ValueError, match="every time"):
+        same_law(unfollowed(plain), broken, draws=100)
+
+
+def test_lists_and_arrays_are_outcomes_and_objects_are_not():
+    found = same_law(lambda rng: list(plain(rng)), lambda rng: np.array(plain(rng)))
+    assert (found.verdict, found.total_variation) == ("equal", 0)
+    for outcome in ({}, object(), (1, {2})):
+        with pytest.raises(ValueError, match="want token ids, numbers, text, or tuples of them"):
+            same_law(lambda rng, outcome=outcome: outcome, plain)
+
+
+def test_too_few_of_any_outcome_says_that_nothing_could_be_seen():
+    found = compare_samples(("x", "y"), {"": (Counter(range(49)), Counter(range(50, 99)))})
+    assert found.verdict == "no difference found"
+    assert "nothing could be told apart" in found.notes[0]
+    assert "would have been seen" not in str(found)

@@ -14,7 +14,7 @@ References: Maddison, Tarlow and Minka (2014), section 2; Efraimidis and Spiraki
 import math
 from fractions import Fraction
 
-__all__ = ["Noise", "winner"]
+__all__ = ["LogUniform", "Noise", "choose", "winner"]
 
 
 class Noise:
@@ -26,7 +26,7 @@ class Noise:
         Where refusals are reported.
     form : str
         "time" E / w, "log time" its logarithm, "speed" w / E, or "log speed" its logarithm, which is
-        Gumbel noise.
+        Gumbel noise. With any other name it is of no use, and every use of it is refused.
     weight : Fraction
         The rational factor of w.
     log_weight : float
@@ -62,7 +62,7 @@ class Noise:
             self._refuse()
         if self.form == "speed":
             return self._with(weight=self.weight * Fraction(factor))
-        if factor == 0:
+        if factor == 0 or self.form not in ("time", "log time", "log speed"):
             self._refuse()
         if self.form == "time":
             return self._with(weight=self.weight / Fraction(factor))
@@ -83,6 +83,8 @@ class Noise:
     __rmul__ = __mul__
 
     def __truediv__(self, factor):
+        if self.form == "time" and factor == 0:
+            return self._with(weight=0)  # never arrives
         return self.scaled(1 / Fraction(factor)) if factor and math.isfinite(factor) else self._refuse()
 
     def __rtruediv__(self, factor):
@@ -118,6 +120,60 @@ class Noise:
     __hash__ = None
 
 
+class LogUniform:
+    """The logarithm of a lazy uniform: compared with a threshold, or turned into noise.
+
+    log u < t is u < exp t, with exp t to the precision of a float. Any arithmetic makes noise of it, since
+    −log u is an exponential.
+
+    Parameters
+    ----------
+    uniform : LazyUniform
+    """
+
+    __slots__ = ("_uniform",)
+
+    def __init__(self, uniform):
+        self._uniform = uniform
+
+    def _threshold(self, other):
+        return (
+            math.exp(min(float(other), 1.0)) if isinstance(other, (int, float, Fraction)) else NotImplemented
+        )
+
+    def __lt__(self, other):
+        return NotImplemented if (t := self._threshold(other)) is NotImplemented else self._uniform < t
+
+    def __gt__(self, other):
+        return NotImplemented if (t := self._threshold(other)) is NotImplemented else self._uniform > t
+
+    __le__, __ge__ = __lt__, __gt__
+
+    def _noise(self):
+        self._uniform._path.spend(self._uniform._which)
+        return Noise(self._uniform._path, sign=-1)
+
+    def __neg__(self):
+        return -self._noise()
+
+    def __mul__(self, factor):
+        return self._noise() * factor
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, factor):
+        return self._noise() / factor
+
+    def log(self):
+        return self._noise().log()  # of a negative number: refused
+
+    def _refuse(self, *_):
+        self._noise()._refuse()
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __rtruediv__ = __eq__ = __bool__ = __float__ = __int__ = _refuse
+    __hash__ = None
+
+
 def winner(entries, uniform, largest=True):
     """The position of the largest entry, drawn with one uniform.
 
@@ -146,7 +202,7 @@ def winner(entries, uniform, largest=True):
     for entry in entries:
         if not isinstance(entry, Noise):
             hopeless = -math.inf if "log" in first.form or first.sign < 0 else 0
-            if not faster_is_larger or not largest or not isinstance(entry, (int, float)) or entry > hopeless:
+            if not (faster_is_larger and largest and isinstance(entry, (int, float)) and entry <= hopeless):
                 first._refuse()
         elif (entry.form, entry.sign, entry.scale) != (first.form, first.sign, first.scale):
             first._refuse()
@@ -159,8 +215,9 @@ def winner(entries, uniform, largest=True):
     if faster_is_larger != largest:
         first._path.refuse("the loser of a race was asked for; only its winner is followed")
     weights = _weights(entries)
-    total = sum(weights)
-    return choose(weights, uniform) if total else 0
+    if sum(weights):
+        return choose(weights, uniform)
+    return 0 if len(noises) == len(entries) else first._refuse()
 
 
 def _weights(entries):
