@@ -456,3 +456,33 @@ def test_progress_waits_and_stays_off_a_pipe(monkeypatch, capsys):
     monkeypatch.setattr(cli, "_PROGRESS_AFTER", 0)
     assert list(cli._tracked(range(5), 5, "steps")) == list(range(5))
     assert capsys.readouterr().err == ""
+
+
+def test_more_that_cannot_be_compared(compare, tmp_path):
+    """A program that always fails, one that returns no outcome, and two files with one neighbour's name."""
+    (tmp_path / "odd.py").write_text(
+        "import os\n"
+        "def fails(rng): raise NameError('engine')\n"
+        "def objects(rng): return {'tokens': [1]}\n"
+        "def lists(rng): return [int(rng.random() < 0.5)]\n"
+        "def noisy(rng):\n    os.system('echo noise')\n    return [int(rng.random() < 0.5)]\n"
+        "def optional(temperature=1.0): return 1\n"
+    )
+    for pair, says in (
+        (["odd.py:fails", "odd.py:fails"], "fails raised NameError: engine, every time"),
+        (["odd.py:objects", "odd.py:lists"], "it returned a dict; want token ids"),
+    ):
+        done = compare(*pair)
+        assert (done.returncode, done.stdout) == (2, ""), done
+        assert says in done.stderr
+    done = compare("odd.py:lists", "odd.py:noisy", "--json")
+    assert json.loads(done.stdout)["verdict"] == "equal"
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "neighbour.py").write_text(f"WHO = '{name}'")
+        (tmp_path / name / f"engine_{name}.py").write_text(
+            "from neighbour import WHO\ndef f(rng): return WHO"
+        )
+    done = compare("a/engine_a.py:f", "b/engine_b.py:f")
+    assert done.returncode == 2
+    assert "are both the module neighbour; want different names" in done.stderr

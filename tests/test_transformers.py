@@ -265,6 +265,7 @@ CELLS = [
     ("Gemma 4 assistant", "temperature"),
     ("MTP, one layer", "repetition penalty"),
     ("DFlash", "plain"),
+    ("MTP, short prompt", "plain"),
     ("ensemble weight", "plain"),
     ("assistant", "guidance"),
 ]

@@ -366,7 +366,9 @@ DRAFTERS = {
         Drafter("Gemma 4 assistant", "SinglePositionMultiTokenCandidateGenerator, k = 2", _gemma4),
         Drafter("MTP, one layer", "MTPCandidateGenerator", _mtp(1)),
         Drafter("MTP, two layers", "the same", _mtp(2)),
-        Drafter("MTP, three layers", "the same, on a prompt of two tokens", _mtp(3, prompt=(1, 2))),
+        Drafter(
+            "MTP, short prompt", "the same, two layers after a prompt of one token", _mtp(2, prompt=(1,))
+        ),
         Drafter("DFlash", "DFlashTokenCandidateGenerator, blocks of 3", _dflash(3)),
         Drafter(
             "ensemble weight",
@@ -398,6 +400,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--drafter", choices=DRAFTERS, nargs="+", default=list(DRAFTERS), metavar="NAME")
     parser.add_argument("--setting", choices=SETTINGS, nargs="+", default=list(SETTINGS), metavar="NAME")
     args = parser.parse_args(argv)
+    part = set(args.drafter) != set(DRAFTERS) or set(args.setting) != set(SETTINGS)
+    if args.save and part and args.save.exists():
+        parser.error(
+            f"{args.save} is there, and this is a part of the matrix; want another FILE, or the whole"
+        )
     torch.set_num_threads(1)
     cells = []
     for name in args.drafter:
