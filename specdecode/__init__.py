@@ -9,6 +9,7 @@ models       pure functions from a prefix to a row
 drafts       what proposes the tokens
 policies     how many tokens to draft, decided as one goes
 verifiers    rules that turn drafted tokens and rows into emitted tokens
+candidates   several tokens drafted for one position
 cost         block efficiency and speedup in closed form
 speculative  rounds, the generator, and its trace
 sweep        the toy world measured over agreements and draft lengths

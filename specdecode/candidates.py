@@ -1,0 +1,315 @@
+"""Several candidates at one position: the target keeps one of m drafted tokens, or draws another.
+
+A rule here extends the verifier's shape by turning it on its side. A verifier gets k tokens that follow one
+another; these get m tokens for *one* position and one target row, and emit one token:
+
+    rule(candidates, draft_dists, target_dist, rng) -> token
+
+    candidates    m token ids, m ≥ 1
+    draft_dists   m rows; row j is what candidate j was drawn from, given the candidates before it
+    target_dist   one row
+    token         distributed as target_dist; hopefully one of the candidates
+
+`independent` and `distinct` draw candidates with the rows they were drawn from, so that a rule need not know
+how they were drawn. If the emitted token is among the candidates, a tree of drafts goes on below it.
+
+References: Miao et al. (2024); Sun, Suresh et al. (2023), SpecTr; Yang et al. (2024).
+"""
+
+from collections.abc import Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+from scipy import optimize, sparse
+
+from specdecode.checks import Rows, as_count, as_drafted, as_row
+from specdecode.rule import acceptance, divide, overlap
+from specdecode.sampling import Uniforms, draw
+from specdecode.verifiers import replacement
+
+__all__ = ["best_acceptance", "distinct", "independent", "k_seq", "kept_by_k_seq", "recursive", "root"]
+
+
+def independent(row: Rows, m: int, rng: Uniforms) -> tuple[list[int], np.ndarray]:
+    """m candidates drawn independently from one row, with replacement.
+
+    Parameters
+    ----------
+    row : array_like, shape (V,)
+    m : int
+        m ≥ 1.
+    rng : anything with random()
+        One uniform a candidate.
+
+    Returns
+    -------
+    (list of int, ndarray of shape (m, V))
+        The candidates and their rows, all the same.
+
+    Examples
+    --------
+    >>> tokens, rows = independent([0.5, 0.5], 2, np.random.default_rng(0))
+    >>> tokens, rows.tolist()
+    ([1, 0], [[0.5, 0.5], [0.5, 0.5]])
+    """
+    row = as_row(row, "row")
+    tokens = [draw(row, rng.random()) for _ in range(as_count(m, "m", least=1))]
+    return tokens, np.stack([row] * m)
+
+
+def distinct(row: Rows, m: int, rng: Uniforms) -> tuple[list[int], np.ndarray]:
+    """m different candidates, drawn from one row without replacement.
+
+    Parameters
+    ----------
+    row : array_like, shape (V,)
+    m : int
+        m ≥ 1. Fewer come where the row has fewer tokens.
+    rng : anything with random()
+        One uniform a candidate.
+
+    Returns
+    -------
+    (list of int, ndarray of shape (m, V))
+        The candidates, and for each the row without those before it, renormalised.
+
+    Examples
+    --------
+    >>> tokens, rows = distinct([0.5, 0.25, 0.25], 2, np.random.default_rng(0))
+    >>> tokens, rows.round(3).tolist()
+    ([1, 0], [[0.5, 0.25, 0.25], [0.667, 0.0, 0.333]])
+    """
+    row = as_row(row, "row")
+    tokens: list[int] = []
+    rows: list[np.ndarray] = []
+    for _ in range(min(as_count(m, "m", least=1), int((row != 0).sum()))):
+        rest = np.where(np.isin(np.arange(len(row)), tokens), 0 * row, row)
+        rows.append(divide(rest, rest.sum()))
+        tokens.append(draw(rows[-1], rng.random()))
+    return tokens, np.stack(rows)
+
+
+def recursive(candidates: Sequence[int], draft_dists: Rows, target_dist: Rows, rng: Uniforms) -> int:
+    """Recursive rejection: the token rule on one candidate after another, each against what is left of p.
+
+    With r_1 = p, candidate j is kept with min(1, r_j/q_j); otherwise r_{j+1} is the residual of r_j and q_j.
+    If none is kept the token is drawn from the last residual.
+
+    Parameters
+    ----------
+    candidates : sequence of int, length m
+        m ≥ 1. Candidate j was drawn from draft_dists[j], given those before it.
+    draft_dists : sequence of rows, shape (m, V)
+    target_dist : row, shape (V,)
+    rng : numpy.random.Generator, or anything with random()
+        One uniform for each tested candidate, and one more if none is kept.
+
+    Returns
+    -------
+    int
+
+    Raises
+    ------
+    ValueError
+        If a row is not a distribution, or a candidate is outside the vocabulary or has q = 0.
+
+    Guarantee
+    ---------
+    The token has the law of target_dist, drawn with or without replacement, by thm-one-token of chapter 2
+    once a candidate.
+
+    References
+    ----------
+    Miao et al. (2024), multi-step speculative sampling; Yang et al. (2024) without replacement.
+
+    Examples
+    --------
+    >>> p, q = [0.5, 0.3, 0.2], [0.1, 0.6, 0.3]
+    >>> recursive([1, 0], [q, q], p, np.random.default_rng(0))
+    0
+    """
+    left = as_row(target_dist, "target_dist")
+    _check(candidates, draft_dists)
+    for j, candidate in enumerate(candidates):
+        q = as_row(draft_dists[j], f"draft_dists[{j}]", len(left))
+        x = as_drafted(candidate, q, f"candidates[{j}]")
+        if rng.random() < acceptance(left[x], q[x]):
+            return x
+        left = replacement(left, q)
+    return draw(left, rng.random())
+
+
+def kept_by_k_seq(p: Rows, q: Rows, m: int, rho: Any) -> tuple[Any, Any]:
+    """(β, 1 − (1 − β)ᵐ): the acceptance of one candidate at ρ, Σ min(p/ρ, q), and that of m.
+
+    Examples
+    --------
+    >>> from fractions import Fraction as F
+    >>> kept_by_k_seq([F(1, 3), F(2, 3)], [F(2, 3), F(1, 3)], 2, 1)
+    (Fraction(2, 3), Fraction(8, 9))
+    """
+    one = overlap(divide(p, rho), q).sum()
+    return one, 1 - (1 - one) ** m
+
+
+def root(p: Rows, q: Rows, m: int) -> float:
+    """The ρ of k-SEQ: the least in [1, m] at which what m candidates keep does not exceed ρ · β.
+
+    Parameters
+    ----------
+    p, q : array_like, shape (V,)
+    m : int
+
+    Returns
+    -------
+    float
+        The root of 1 − (1 − β(ρ))ᵐ = ρ · β(ρ). Below it a residual would be negative, so a rational ρ is
+        rounded up.
+
+    Examples
+    --------
+    >>> round(root([1/3, 2/3], [2/3, 1/3], 2), 6)
+    1.434259
+    """
+    p, q = (as_row(row, name).astype(float) for row, name in ((p, "p"), (q, "q")))
+
+    def surplus(rho: float) -> float:
+        one, kept = kept_by_k_seq(p, q, m, rho)
+        return kept - rho * one
+
+    return 1.0 if surplus(1.0) <= 0 else float(optimize.brentq(surplus, 1.0, m, xtol=1e-15))
+
+
+def k_seq(
+    candidates: Sequence[int],
+    draft_dists: Rows,
+    target_dist: Rows,
+    rng: Uniforms,
+    *,
+    rho: Any = None,
+) -> int:
+    """k-SEQ: every candidate gets the same coin, min(1, p / (ρ · q)).
+
+    Parameters
+    ----------
+    candidates : sequence of int, length m
+        m ≥ 1, drawn independently from one row.
+    draft_dists : sequence of rows, shape (m, V)
+        All the same row.
+    target_dist : row, shape (V,)
+    rng : numpy.random.Generator, or anything with random()
+        One uniform for each tested candidate, and one more if none is kept.
+    rho : number, optional
+        ρ ≥ `root`; the root, a little more than itself, if left out.
+
+    Returns
+    -------
+    int
+
+    Raises
+    ------
+    ValueError
+        As `recursive`; if the rows differ; or if ρ lies below the root, where p would not be reached.
+
+    Guarantee
+    ---------
+    The token has the law of target_dist. It keeps at least 1 − 1/e of what the best rule keeps.
+
+    References
+    ----------
+    Sun, Suresh et al. (2023), SpecTr, Algorithm 2.
+
+    Examples
+    --------
+    >>> p, q = [0.5, 0.3, 0.2], [0.1, 0.6, 0.3]
+    >>> k_seq([1, 0], [q, q], p, np.random.default_rng(0))
+    0
+    """
+    p = as_row(target_dist, "target_dist")
+    _check(candidates, draft_dists)
+    q = as_row(draft_dists[0], "draft_dists[0]", len(p))
+    if not all(np.array_equal(as_row(row, "draft_dists"), q) for row in draft_dists):
+        raise ValueError("draft_dists differ; want candidates drawn independently from one row")
+    m = len(candidates)
+    rho = root(p, q, m) * (1 + 1e-12) if rho is None else rho
+    one, kept = kept_by_k_seq(p, q, m, rho)
+    emitted = overlap(divide(p, rho), q) * (
+        divide(kept, one) if one != 0 else 0
+    )  # by candidates, token by token
+    left = p - emitted
+    if (left < 0).any():
+        raise ValueError(f"rho is {rho}; want at least the root, {root(p, q, m):.6f}, or p is not reached")
+    for j, candidate in enumerate(candidates):
+        x = as_drafted(candidate, q, f"candidates[{j}]")
+        if rng.random() < acceptance(p[x], rho * q[x]):
+            return x
+    return draw(divide(left, left.sum()) if left.sum() != 0 else p, rng.random())
+
+
+def best_acceptance(p: Rows, q: Rows, m: int, *, replace: bool = True) -> float:
+    """The largest probability with which any exact rule can emit one of m candidates.
+
+    The linear program over all joint laws of (candidates, token) with the right margins.
+
+    Parameters
+    ----------
+    p, q : array_like, shape (V,)
+        Small: there are Vᵐ tuples of candidates.
+    m : int
+    replace : bool
+        Candidates drawn with replacement, or without.
+
+    Returns
+    -------
+    float
+
+    Guarantee
+    ---------
+    Equal to the least over sets H of tokens of p(H) + 1 − P(all candidates in H), up to the solver's
+    tolerance.
+
+    References
+    ----------
+    Sun, Suresh et al. (2023), SpecTr, section 4.
+
+    Examples
+    --------
+    >>> round(best_acceptance([1/3, 2/3], [2/3, 1/3], 1), 9)
+    0.666666667
+    """
+    p, q = (as_row(row, name).astype(float) for row, name in ((p, "p"), (q, "q")))
+    size = len(p)
+    if size ** (m + 1) > 200_000:
+        raise ValueError(f"V = {size} and m = {m} make {size ** (m + 1)} unknowns; want at most 200000")
+    tuples = _laws(q, m, replace)
+    kept = np.array([[token in drafted for token in range(size)] for drafted in tuples], dtype=float)
+    one, many = np.ones((1, size)), sparse.eye_array(len(tuples))
+    constraints = sparse.vstack(
+        [sparse.kron(many, one), sparse.kron(np.ones((1, len(tuples))), np.eye(size))]
+    )
+    found = optimize.linprog(
+        -kept.ravel(), A_eq=constraints, b_eq=[*tuples.values(), *p], bounds=(0, None), method="highs"
+    )
+    return float(-found.fun)
+
+
+def _laws(q: np.ndarray, m: int, replace: bool) -> dict[tuple[int, ...], float]:
+    """Each tuple of candidates with its probability."""
+    laws = {}
+    for drafted in product(range(len(q)), repeat=m):
+        mass, left = 1.0, 1.0
+        for i, token in enumerate(drafted):
+            mass *= 0 if (not replace and token in drafted[:i]) or left <= 0 else q[token] / left
+            left -= 0 if replace else q[token]
+        if mass > 0:
+            laws[drafted] = mass
+    total = sum(laws.values())
+    return {drafted: mass / total for drafted, mass in laws.items()}
+
+
+def _check(candidates: Sequence[int], draft_dists: Rows) -> None:
+    if len(candidates) < 1 or len(candidates) != len(draft_dists):
+        raise ValueError(
+            f"{len(candidates)} candidates and {len(draft_dists)} draft rows; want one row for each candidate"
+        )
