@@ -13,7 +13,7 @@ from specdecode.checks import as_count, as_row, as_tokens
 from specdecode.models import Model
 from specdecode.sampling import Uniforms, draw
 
-__all__ = ["ArgmaxDraft", "Draft", "ModelDraft", "NGramDraft", "as_draft"]
+__all__ = ["ArgmaxDraft", "Draft", "ModelDraft", "NGramDraft", "PaddedDraft", "as_draft"]
 
 
 @runtime_checkable
@@ -139,6 +139,58 @@ class NGramDraft:
                 if text[end - length : end] == run:
                     return end
         return len(text)
+
+
+class PaddedDraft:
+    """A draft of another vocabulary size, seen in the target's.
+
+    The ids that both have must mean the same tokens.
+
+    Parameters
+    ----------
+    draft : Draft or Model
+        With a `vocab_size`.
+    vocab_size : int
+        The target's V.
+
+    Guarantee
+    ---------
+    Exact. A smaller draft gets zeros: what it cannot draft comes from the residual. A larger one is cut, and
+    may give no mass to what is cut off: to test a token against the rest of a row it was not drawn from would
+    be a quiet bug.
+
+    Raises
+    ------
+    ValueError
+        On proposing, if a larger draft can draft an id that the target lacks; names the id.
+
+    Examples
+    --------
+    >>> from specdecode.models import MarkovModel
+    >>> two = MarkovModel([[0.5, 0.5], [0.5, 0.5]])
+    >>> tokens, rows = PaddedDraft(two, vocab_size=3).propose([0], 1, np.random.default_rng(0))
+    >>> rows.tolist()
+    [[0.5, 0.5, 0.0]]
+    """
+
+    def __init__(self, draft: "Draft | Model", vocab_size: int) -> None:
+        self.draft, self.vocab_size = as_draft(draft), as_count(vocab_size, "vocab_size", least=1)
+        self.passes_per_token = getattr(self.draft, "passes_per_token", 1)
+
+    def __repr__(self) -> str:
+        return f"PaddedDraft({self.draft!r}, {self.vocab_size})"
+
+    def propose(self, prefix: Sequence[int], k: int, rng: Any) -> tuple[Sequence[int], np.ndarray]:
+        tokens, rows = self.draft.propose(prefix, k, rng)
+        rows = np.asarray(rows)
+        beyond = np.argwhere(rows[:, self.vocab_size :] != 0)
+        if len(beyond):
+            raise ValueError(
+                f"draft can draft id {self.vocab_size + int(beyond[0][1])}, which the target, of V = "
+                f"{self.vocab_size}, lacks; want rows without it (`specdecode.sampling.suppress`)"
+            )
+        missing = max(self.vocab_size - rows.shape[1], 0)
+        return tokens, np.pad(rows[:, : self.vocab_size], ((0, 0), (0, missing)))
 
 
 def _one_hot(tokens: Sequence[int], vocab_size: int) -> np.ndarray:

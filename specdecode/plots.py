@@ -26,6 +26,7 @@ except ImportError as error:
 __all__ = [
     "COLOR",
     "check_path",
+    "draw_gain",
     "draw_matrix",
     "draw_paths",
     "draw_resolution",
@@ -377,6 +378,32 @@ def draw_speedup(curves: Mapping[str, Sequence[float]], axes: Axes | None = None
     axes.set(xlabel="draft length k", ylabel="speedup over the target alone", ylim=(0, None))
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
+    return axes
+
+
+def draw_gain(
+    acceptance: Sequence[float], curves: Mapping[str, Sequence[float]], axes: Axes | None = None
+) -> Axes:
+    """How many per cent more of something, against acceptance; one curve a setting.
+
+    Parameters
+    ----------
+    acceptance : sequence of float
+        α at each point.
+    curves : dict
+        Label -> ratios, 1 for no gain.
+    axes : Axes, optional
+
+    Returns
+    -------
+    Axes
+    """
+    axes = axes or plt.figure().gca()
+    shades = plt.get_cmap("cividis")(np.linspace(0, 0.8, len(curves)))
+    for (label, ratios), colour, mark in zip(curves.items(), shades, _MARKS):
+        axes.plot(acceptance, 100 * (np.asarray(ratios) - 1), mark + "-", color=colour, label=label, ms=4)
+    axes.set(xlabel="acceptance α of one token", ylabel="more tokens per target pass, %", ylim=(0, None))
+    axes.legend()
     return axes
 
 

@@ -24,8 +24,10 @@ __all__ = [
     "Round",
     "Trace",
     "cut",
+    "generate_batch",
     "generate_speculative",
     "generate_target_only",
+    "log_probabilities",
     "play_round",
     "stream_speculative",
 ]
@@ -310,7 +312,7 @@ def stream_speculative(
     n_tokens, k = as_count(n_tokens, "n_tokens", least=0), k if callable(k) else as_count(k, "k", least=1)
     if getattr(draft, "vocab_size", target.vocab_size) != target.vocab_size:
         sizes = f"draft has V = {draft.vocab_size} and target V = {target.vocab_size}"
-        raise ValueError(f"{sizes}; want one vocabulary for both")
+        raise ValueError(f"{sizes}; want one vocabulary for both (see `specdecode.drafts.PaddedDraft`)")
     stop = as_stop(stop, target.vocab_size)
     text = as_tokens(prefix, "prefix", target.vocab_size)
     end, rounds = len(text) + n_tokens, []
@@ -500,3 +502,103 @@ def generate_target_only(
         if text[-1] in stop:
             break
     return text[start:]
+
+
+def generate_batch(
+    target: Model,
+    draft: Model | Draft,
+    prompts: Sequence[Sequence[int]],
+    n_tokens: int,
+    k: int | Policy,
+    seed: int,
+    **options: Any,
+) -> list[Trace]:
+    """Several prompts with one seed, each with uniforms and a cache of its own.
+
+    Parameters
+    ----------
+    target : Model
+    draft : Model or Draft
+        A model with a cache offers `fresh()`, the same model with another one; each row then gets its own.
+    prompts : sequence of sequences of int
+    n_tokens : int
+    k : int or policy
+    seed : int
+        Row i draws from `default_rng([seed, i])`.
+    **options
+        verifier and stop, as for `generate_speculative`.
+
+    Returns
+    -------
+    list of Trace
+        One a prompt, in order. Traces add up to that of the batch.
+
+    Raises
+    ------
+    ValueError
+        As `generate_speculative`.
+
+    Guarantee
+    ---------
+    A row depends on its prompt, its place and the seed, not on who shares the batch; distinct rows are
+    independent.
+
+    Examples
+    --------
+    >>> from specdecode import draft_from_target, random_markov
+    >>> target = random_markov(8, seed=1)
+    >>> draft = draft_from_target(target, agreement=0.8, seed=2)
+    >>> both = generate_batch(target, draft, [[0], [5]], 10, 3, seed=0)
+    >>> both[0] == generate_batch(target, draft, [[0]], 10, 3, seed=0)[0]
+    True
+    """
+    seed = as_count(seed, "seed", least=0)
+    return [
+        generate_speculative(
+            _fresh(target), _fresh(draft), prompt, n_tokens, k, np.random.default_rng([seed, row]), **options
+        )
+        for row, prompt in enumerate(prompts)
+    ]
+
+
+def _fresh(model: Any) -> Any:
+    return model.fresh() if hasattr(model, "fresh") else model
+
+
+def log_probabilities(target: Model, prefix: Sequence[int], tokens: Sequence[int]) -> list[float]:
+    """log p of each token under the target, given what is before it.
+
+    Never log q, the draft's, nor log r, the residual's: whichever row a token was drawn from in its round,
+    its law is p.
+
+    Parameters
+    ----------
+    target : Model
+        The one that was sampled, settings included.
+    prefix : sequence of int
+    tokens : sequence of int
+        The new tokens, `Trace.tokens`.
+
+    Returns
+    -------
+    list of float
+        One a token; their sum is the log-probability of the text. −inf for a token the target forbids.
+
+    Raises
+    ------
+    ValueError
+        If an id is outside the vocabulary, or a row is not a distribution.
+
+    Examples
+    --------
+    >>> from specdecode.models import MarkovModel
+    >>> coin = MarkovModel([[0.25, 0.75], [0.5, 0.5]])
+    >>> [round(value, 4) for value in log_probabilities(coin, [0], [1, 0])]
+    [-0.2877, -0.6931]
+    """
+    tokens = as_tokens(tokens, "tokens", target.vocab_size)
+    if not tokens:
+        return []
+    rows = next_rows(target, [*as_tokens(prefix, "prefix", target.vocab_size), *tokens[:-1]], len(tokens))
+    with np.errstate(divide="ignore"):
+        return [float(np.log(float(row[token]))) for row, token in zip(rows, tokens)]

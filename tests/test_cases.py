@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from test_verifiers import Scripted
 
+from specdecode.cost import block_accepted
 from specdecode.drafts import ModelDraft
 from specdecode.exact import law
 from specdecode.models import MarkovModel, next_rows
@@ -71,6 +72,8 @@ def test_expected_accepted_tokens(case, rule):
 
     expected = sum(count * mass for count, mass in law(accepted).items())
     assert expected == F(case[rule.__name__])
+    if rule is block:
+        assert block_accepted(p, q, k) == expected
 
 
 @pytest.mark.parametrize("case", CASES["biased_rules"])

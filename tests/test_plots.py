@@ -93,6 +93,11 @@ def test_a_tree_has_a_branch_for_each_answer_and_a_number_for_each_path():
     assert [line.get_color() for line in rejected] == [plots.COLOR["residual"]] * 2
 
 
+def test_a_gain_is_drawn_in_per_cent():
+    axes = plots.draw_gain([0.2, 0.8], {"k = 2": [1.0, 1.05], "k = 4": [1.0, 1.1]})
+    np.testing.assert_allclose([line.get_ydata()[1] for line in axes.lines], [5, 10])
+
+
 def test_verdicts_are_marked_by_shape_and_number():
     cells = [
         {"drafter": "one", "setting": "plain", "verdict": "equal", "total_variation": 1e-8},

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+from fractions import Fraction as F
 
 import numpy as np
 import pytest
@@ -10,11 +11,11 @@ from hypothesis import strategies as st
 from worlds import DRAFT, TARGET, Parity
 
 from specdecode import draft_from_target, generate_speculative, generate_target_only, random_markov
-from specdecode.drafts import ModelDraft, NGramDraft
+from specdecode.drafts import ModelDraft, NGramDraft, PaddedDraft
 from specdecode.exact import ancestral_law, distance, law
 from specdecode.models import MappedModel, MarkovModel, RepetitionPenalty
 from specdecode.sampling import temperature
-from specdecode.speculative import Round, Trace, stream_speculative
+from specdecode.speculative import Round, Trace, generate_batch, log_probabilities, stream_speculative
 from specdecode.verifiers import greedy, token
 
 SIX = random_markov(6, seed=1)
@@ -367,3 +368,77 @@ def test_a_trace_is_plain_data():
     assert told["acceptance_by_position"] == trace.acceptance_by_position
     nothing = Trace([], [], 0).to_dict()
     assert (nothing["acceptance_rate"], nothing["accepted_lengths"]) == (None, [])
+
+
+# Batches, log-probabilities, vocabularies of other sizes
+
+
+def test_a_row_of_a_batch_does_not_depend_on_who_shares_it():
+    prompts = [[0], [5], [3, 1]]
+    batch = generate_batch(SIX, SIX_DRAFT, prompts, 20, 3, seed=7)
+    for row, prompt in enumerate(prompts):
+        others = [[2]] * row + [prompt]
+        assert generate_batch(SIX, SIX_DRAFT, others, 20, 3, seed=7)[row] == batch[row]
+    assert batch[0].tokens != generate_batch(SIX, SIX_DRAFT, [[0]], 20, 3, seed=8)[0].tokens
+    same = generate_batch(SIX, SIX_DRAFT, [[0], [0]], 20, 3, seed=7)
+    assert same[0].tokens != same[1].tokens, "rows are independent"
+    assert sum(batch).target_passes == sum(trace.target_passes for trace in batch)
+
+
+def test_each_row_of_a_batch_has_a_cache_of_its_own():
+    class Caching:
+        made = 0
+
+        def __init__(self):
+            self.vocab_size, self.seen = 6, None
+
+        def fresh(self):
+            Caching.made += 1
+            return Caching()
+
+        def next_dist(self, prefix):
+            assert self.seen is None or self.seen == prefix[0], "two texts share a cache"
+            self.seen = prefix[0]
+            return SIX.next_dist(prefix)
+
+    generate_batch(Caching(), SIX_DRAFT, [[0], [5]], 10, 2, seed=0, verifier=token)
+    assert Caching.made == 2
+
+
+def test_log_probabilities_are_the_targets():
+    trace = generate_speculative(SIX, SIX_DRAFT, [0], 12, 3, rng())
+    found = log_probabilities(SIX, [0], trace.tokens)
+    text = [0, *trace.tokens]
+    assert found == [float(np.log(SIX.rows[a][b])) for a, b in itertools.pairwise(text)]
+    assert log_probabilities(SIX, [0], []) == []
+    assert log_probabilities(MarkovModel([[1.0, 0.0], [0.5, 0.5]]), [0], [1]) == [-np.inf]
+
+
+def test_the_sum_of_log_probabilities_is_that_of_the_text():
+    for tokens, mass in ancestral_law(TARGET, [0], 2).items():
+        assert sum(log_probabilities(TARGET, [0], tokens)) == pytest.approx(float(np.log(float(mass))))
+
+
+def test_a_smaller_draft_is_padded_and_exact():
+    small = MarkovModel([[F(1, 4), F(3, 4)], [F(2, 3), F(1, 3)]])
+
+    class Small:  # whatever follows token 2 it drafts as after token 0
+        vocab_size = 2
+
+        def next_dist(self, prefix):
+            return small.next_dist([min(prefix[-1], 1)])
+
+    draft = PaddedDraft(Small(), 3)
+    found = law(lambda rng: tuple(generate_speculative(TARGET, draft, [0], 3, 2, rng).tokens))
+    assert found == ancestral_law(TARGET, [0], 3)
+    with pytest.raises(ValueError, match="PaddedDraft"):
+        generate_speculative(TARGET, Small(), [0], 3, 2, rng())
+
+
+def test_a_larger_draft_may_not_draft_what_the_target_lacks():
+    wide = MarkovModel([[F(1, 4), F(1, 4), F(1, 2), F(0)]] * 4)
+    found = law(lambda rng: tuple(generate_speculative(TARGET, PaddedDraft(wide, 3), [0], 2, 2, rng).tokens))
+    assert found == ancestral_law(TARGET, [0], 2)
+    wide = MarkovModel([[0.25, 0.25, 0.25, 0.25]] * 4)
+    with pytest.raises(ValueError, match=r"can draft id 3, which the target, of V = 3, lacks"):
+        generate_speculative(TARGET, PaddedDraft(wide, 3), [0], 2, 2, rng())
