@@ -147,8 +147,8 @@ def block(draft_tokens: Sequence[int], draft_dists: Rows, target_dists: Rows, rn
 
     Guarantee
     ---------
-    As `token`: the emitted tokens, continued by the target, have the target's law. No rule of this kind
-    accepts more expected tokens, and the token rule never does; for k = 1 the two are one rule. A
+    As `token`: the emitted tokens, continued by the target, have the target's law, and at least as many are
+    accepted as by the token rule (thm-block in chapter 8); for k = 1 the two are one rule. A
     later token may be kept although an earlier coin failed, so the coins do not stop at the first failure.
 
     References
