@@ -13,6 +13,7 @@ candidates   several tokens drafted for one position
 cost         block efficiency and speedup in closed form
 speculative  rounds, the generator, and its trace
 sweep        the toy world measured over agreements and draft lengths
+optimum      the most that any exact rule can accept, by linear program
 paths        lazy uniforms, and the paths along which they are learnt
 exact        the exact law of a program
 worlds       small targets and drafts, chosen so that faults have nowhere to hide
