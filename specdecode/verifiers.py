@@ -81,17 +81,7 @@ def token(draft_tokens: Sequence[int], draft_dists: Rows, target_dists: Rows, rn
     >>> token([1], [q], [p, p], rng)
     [0]
     """
-    _check_counts(draft_tokens, draft_dists, target_dists)
-    emitted: list[int] = []
-    for i, drafted in enumerate(draft_tokens):
-        p = as_row(target_dists[i], f"target_dists[{i}]")
-        q = as_row(draft_dists[i], f"draft_dists[{i}]", len(p))
-        x = as_drafted(drafted, q, f"draft_tokens[{i}]")
-        if not rng.random() < acceptance(p[x], q[x]):
-            return [*emitted, draw(replacement(p, q), rng.random())]
-        emitted.append(x)
-    bonus = as_row(target_dists[len(emitted)], f"target_dists[{len(emitted)}]")
-    return [*emitted, draw(bonus, rng.random())]
+    return _one_by_one(draft_tokens, draft_dists, target_dists, rng, acceptance)
 
 
 def replacement(p: np.ndarray, q: np.ndarray, kept: Any = 1) -> np.ndarray:
@@ -426,17 +416,7 @@ def lenient(
     """
     if not 0 < lenience <= 1:
         raise ValueError(f"lenience is {lenience}; want a number above 0, and at most 1")
-    _check_counts(draft_tokens, draft_dists, target_dists)
-    emitted: list[int] = []
-    for i, drafted in enumerate(draft_tokens):
-        p = as_row(target_dists[i], f"target_dists[{i}]")
-        q = as_row(draft_dists[i], f"draft_dists[{i}]", len(p))
-        x = as_drafted(drafted, q, f"draft_tokens[{i}]")
-        if not rng.random() < acceptance(p[x], lenience * q[x]):
-            return [*emitted, draw(replacement(p, q), rng.random())]
-        emitted.append(x)
-    bonus = as_row(target_dists[len(emitted)], f"target_dists[{len(emitted)}]")
-    return [*emitted, draw(bonus, rng.random())]
+    return _one_by_one(draft_tokens, draft_dists, target_dists, rng, lambda p, q: acceptance(p, lenience * q))
 
 
 @_lossy
@@ -489,6 +469,27 @@ def mixture(
         for i, (p, q) in enumerate(zip(target_dists, draft_dists))
     ]
     return token(draft_tokens, draft_dists, [*mixed, target_dists[-1]], rng)
+
+
+def _one_by_one(
+    draft_tokens: Sequence[int],
+    draft_dists: Rows,
+    target_dists: Rows,
+    rng: Uniforms,
+    keeps: Callable[[Any, Any], Any],
+) -> list[int]:
+    """Test each drafted token with probability `keeps` of its two entries; replace the first that fails."""
+    _check_counts(draft_tokens, draft_dists, target_dists)
+    emitted: list[int] = []
+    for i, drafted in enumerate(draft_tokens):
+        p = as_row(target_dists[i], f"target_dists[{i}]")
+        q = as_row(draft_dists[i], f"draft_dists[{i}]", len(p))
+        x = as_drafted(drafted, q, f"draft_tokens[{i}]")
+        if not rng.random() < keeps(p[x], q[x]):
+            return [*emitted, draw(replacement(p, q), rng.random())]
+        emitted.append(x)
+    bonus = as_row(target_dists[len(emitted)], f"target_dists[{len(emitted)}]")
+    return [*emitted, draw(bonus, rng.random())]
 
 
 def _while_it_matches(

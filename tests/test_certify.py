@@ -56,7 +56,15 @@ def rejects_with_a_complement(draft_tokens, draft_dists, target_dists, rng):
     return [*emitted, int(np.argmax(rng.multinomial(1, target_dists[-1])))]
 
 
-RIGHT = [verifiers.token, loop_with_choice, all_coins_at_once, rejects_with_a_complement]
+RIGHT = [
+    verifiers.token,
+    verifiers.block,
+    verifiers.one_hot,
+    verifiers.sampler_match,
+    loop_with_choice,
+    all_coins_at_once,
+    rejects_with_a_complement,
+]
 
 
 @pytest.mark.parametrize("verifier", RIGHT, ids=lambda f: f.__name__)
