@@ -284,10 +284,9 @@ def best_acceptance(p: Rows, q: Rows, m: int, *, replace: bool = True) -> float:
         raise ValueError(f"V = {size} and m = {m} make {size ** (m + 1)} unknowns; want at most 200000")
     tuples = _laws(q, m, replace)
     kept = np.array([[token in drafted for token in range(size)] for drafted in tuples], dtype=float)
-    one, many = np.ones((1, size)), sparse.eye_array(len(tuples))
-    constraints = sparse.vstack(
-        [sparse.kron(many, one), sparse.kron(np.ones((1, len(tuples))), np.eye(size))]
-    )
+    each, one = sparse.eye_array(len(tuples)), sparse.eye_array(size)
+    margins = sparse.kron(each, np.ones((1, size))), sparse.kron(np.ones((1, len(tuples))), one)
+    constraints = sparse.vstack(margins)
     found = optimize.linprog(
         -kept.ravel(), A_eq=constraints, b_eq=[*tuples.values(), *p], bounds=(0, None), method="highs"
     )
