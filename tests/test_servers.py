@@ -230,7 +230,7 @@ def test_where_a_text_ended_is_part_of_the_outcome(serve):
 def test_a_server_with_one_text_only_is_noted(serve):
     found = compared(serve(fixed("a")), serve(plain(seed=1)), choices=1)
     assert found.verdict == "not equal"
-    assert "has it a seed of its own?" in found.notes[-1]
+    assert "a seed of its own?" in found.notes[-1]
 
 
 def test_one_list_over_and_over_is_refused(serve):
@@ -704,7 +704,7 @@ def test_prompts_of_any_text_arrive(serve):
     prompts = ["", "日本\n\x00", "\ud800", "x" * 10_000]
     found = compared(one, other, prompts=prompts)
     assert Counter(asked["prompt"] for asked in one.asked) == dict.fromkeys(prompts, 2)
-    assert str(found).isascii()
+    assert str(found).encode()  # a lone surrogate would not go
     assert all(len(sample.label) < 70 for sample in found.samples)
 
 
