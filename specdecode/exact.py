@@ -28,6 +28,7 @@ __all__ = [
     "compose",
     "distance",
     "law",
+    "outcome_of",
 ]
 
 _REPLAYS = 8
@@ -141,6 +142,21 @@ def law(program, *, source=None, max_paths=1_000_000, max_draws=10_000) -> Law:
         if run(Path(decisions, max_draws)) != outcome:
             raise NotReproducible("given the same draws twice, the program returned two different outcomes")
     return Law(masses, paths)
+
+
+def outcome_of(result):
+    """What a program returned, as something to be hashed: arrays, tensors and lists as nested tuples.
+
+    Examples
+    --------
+    >>> outcome_of([np.array([1, 2]), 3])
+    ((1, 2), 3)
+    """
+    if hasattr(result, "tolist"):
+        result = result.tolist()
+    if isinstance(result, (list, tuple)):
+        return tuple(outcome_of(part) for part in result)
+    return result
 
 
 class LazyGenerator(np.random.Generator):

@@ -17,7 +17,7 @@ import numpy as np
 
 from specdecode.certify import Fault
 from specdecode.checks import as_count
-from specdecode.exact import Law, against, law
+from specdecode.exact import Law, against, law, outcome_of
 from specdecode.gtest import resolution, two_sample_test
 from specdecode.paths import Inexact, NotReproducible, TooLarge
 
@@ -332,7 +332,7 @@ def _guarded(program: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
     def run(rng: Any) -> Any:
         try:
-            return _plain(program(rng))
+            return _comparable(outcome_of(program(rng)))
         except (Inexact, NotReproducible, TooLarge, _NoOutcome):
             raise
         except Exception as error:
@@ -341,12 +341,10 @@ def _guarded(program: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return run
 
 
-def _plain(outcome: Any) -> Any:
-    """An outcome that two runs can share: arrays and lists as nested tuples."""
-    if hasattr(outcome, "tolist"):
-        outcome = outcome.tolist()
-    if isinstance(outcome, (list, tuple)):
-        return tuple(_plain(part) for part in outcome)
+def _comparable(outcome: Any) -> Any:
+    """The outcome, if two runs can share it."""
+    for part in outcome if isinstance(outcome, tuple) else ():
+        _comparable(part)
     if outcome is not None and type(outcome).__hash__ in (None, object.__hash__):
         # By identity, each run would be an outcome of its own.
         kind = type(outcome).__name__

@@ -125,6 +125,16 @@ def test_other_models_are_refused(model, said):
         TransformersModel(model())
 
 
+def test_an_older_library_is_refused_with_what_to_install(run_python):
+    done = run_python(
+        "import sys, types\n"
+        "sys.modules['transformers'] = types.ModuleType('transformers')\n"
+        "sys.modules['transformers'].__version__ = '4.57.6'\n"
+        "import specdecode.adapters.transformers"
+    )
+    assert "transformers is 4.57.6; want 5.24 or newer: pip install 'specdecode[transformers]'" in done.stderr
+
+
 def test_bad_tokens_are_refused():
     model = TransformersModel(KINDS["Llama"])
     with pytest.raises(ValueError, match="5"):

@@ -25,7 +25,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from specdecode.adapters.races import LogUniform, Noise, choose, winner
 from specdecode.paths import Inexact, LazyUniform, NotReproducible, Path, TooLarge
 
-__all__ = ["Draws", "outcome_of"]
+__all__ = ["Draws"]
 
 _MAX_CHOICES = 1000  # tokens of positive probability in one row
 _NARROW = (torch.float16, torch.bfloat16)
@@ -583,21 +583,6 @@ class Draws(TorchFunctionMode):
 
 _DRAWS = tuple(name.removeprefix("_draw_") for name in vars(Draws) if name.startswith("_draw_"))
 _FOLLOWED = f"followed are {', '.join(_DRAWS)}"
-
-
-def outcome_of(result: Any) -> Any:
-    """What a program returned, as something to be hashed: tensors, arrays and lists as nested tuples.
-
-    Examples
-    --------
-    >>> outcome_of([torch.tensor([1, 2]), 3])
-    ((1, 2), 3)
-    """
-    if hasattr(result, "tolist"):
-        result = result.tolist()
-    if isinstance(result, (list, tuple)):
-        return tuple(outcome_of(part) for part in result)
-    return result
 
 
 def _bound(args: Any, kwargs: Any, names: Sequence[str], defaults: Sequence[Any]) -> list[Any]:

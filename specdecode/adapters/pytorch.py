@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from specdecode import exact
-from specdecode.exact import Comparison, Law
+from specdecode.exact import Comparison, Law, outcome_of
 
 try:
     import torch
@@ -28,7 +28,7 @@ except ImportError as error:
         "https://download.pytorch.org/whl/cpu (without the index, a CUDA build of gigabytes)"
     ) from error
 
-from specdecode.adapters.draws import Draws, outcome_of
+from specdecode.adapters.draws import Draws
 
 __all__ = ["as_verifier", "compare", "drawing", "law"]
 
