@@ -1,0 +1,242 @@
+"""The proofs, read by Coq where there is one; and what can be said of them without."""
+
+import importlib.util
+import json
+import os
+import re
+import shutil
+import stat
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PROOFS = ROOT / "book" / "proofs"
+STORED = json.loads((PROOFS / "checked.json").read_text())
+
+spec = importlib.util.spec_from_file_location("check_proofs", PROOFS / "check.py")
+check = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(check)
+
+try:
+    check.coq_version()
+    MISSING = ""
+except check.CannotAsk as missing:
+    MISSING = str(missing)
+needs_coq = pytest.mark.skipif(bool(MISSING), reason=MISSING)
+
+
+@pytest.fixture
+def proofs(tmp_path):
+    """A copy of the proofs, to be broken."""
+    return Path(shutil.copytree(PROOFS, tmp_path / "proofs"))
+
+
+def change(file, old, new):
+    text = file.read_text()
+    assert text.count(old) == 1, f"{file.name} has {old!r} {text.count(old)} times"
+    file.write_text(text.replace(old, new))
+
+
+def run(*arguments, path=None):
+    environment = os.environ | ({"PATH": str(path)} if path else {})
+    return subprocess.run(
+        [sys.executable, PROOFS / "check.py", *arguments], capture_output=True, text=True, env=environment
+    )
+
+
+# --- without Coq --------------------------------------------------------------------------------------------
+
+
+def test_the_stored_result_is_of_these_files():
+    assert STORED["files"] == check.digests(), "run book/proofs/check.py --save"
+
+
+def test_the_stored_result_is_of_every_theorem_and_every_alteration():
+    assert list(STORED["theorems"]) == check.theorems((PROOFS / "theorems.v").read_text())
+    assert not any(STORED["theorems"].values()), "a theorem rests on axioms"
+    listed = tomllib.loads((PROOFS / "alterations.toml").read_text())
+    assert list(STORED["alterations"]) == [one["name"] for one in listed["alteration"]]
+    assert all(refused.startswith("proofs.v, ") for refused in STORED["alterations"].values())
+
+
+@pytest.mark.parametrize(
+    ("line", "named"),
+    [
+        ("Lemma hard : False. Admitted.", "in hard: Admitted"),
+        ("Lemma hard : False. Proof. admit. Qed.", "in hard: admit"),
+        ("Lemma hard : False.\nProof. give_up. Qed.", "in hard: give_up"),
+        ("Axiom easy : False.", "Axiom easy : False."),
+        ("Parameters (a b : nat).", "Parameters (a b : nat)."),
+        ("Conjecture easy : False.", "Conjecture easy : False."),
+        ("Hypothesis easy : False.", "Hypothesis easy : False."),
+        ("Section S. End S. Variable easy : False.", "Variable easy : False."),
+        ("Unset Guard Checking.", "Unset Guard Checking"),
+        ("#[bypass_check(guard)] Fixpoint f (n : nat) : False := f n.", "bypass_check"),
+        ("Declare Module M : T.", "Declare Module"),
+    ],
+)
+def test_what_is_taken_on_trust_is_named(line, named):
+    with pytest.raises(check.NotProved) as refused:
+        check.refuse_unproved("x.v", f"(* Axiom and Admitted are words *)\n{line}\n")
+    assert re.match(rf"x\.v:\d, .*{re.escape(named)}", str(refused.value))
+
+
+def test_sections_comments_and_strings_are_not():
+    check.refuse_unproved("x.v", '(* an (* Axiom *) Admitted *)\nDefinition s := "Axiom".')
+    check.refuse_unproved("x.v", "Section S.\nVariable V : nat.\nHypothesis one : V = 1.\nEnd S.")
+    for name in check.FILES:
+        check.refuse_unproved(name, (PROOFS / name).read_text())
+
+
+def fake_coq(folder, version, complaint="", code=0):
+    tool = folder / "coqc"
+    tool.write_text(
+        "#!/bin/sh\n"
+        f'if [ "$1" = --print-version ]; then echo "{version} 4.13.1"; exit 0; fi\n'
+        f"echo '{complaint}' >&2; exit {code}\n"
+    )
+    tool.chmod(tool.stat().st_mode | stat.S_IXUSR)
+    (folder / "sh").symlink_to("/bin/sh")
+
+
+def test_a_missing_coq(tmp_path):
+    told = run(path=tmp_path)
+    assert told.returncode == 2
+    assert told.stderr.startswith(
+        "cannot check: no coqc on the path; want Coq with Mathematical Components: "
+    )
+    assert "apt-get install --no-install-recommends coq libcoq-mathcomp" in told.stderr
+    assert told.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("version", ["8.15.2", "9.0.0", "nonsense"])
+def test_another_coq(tmp_path, version):
+    fake_coq(tmp_path, version)
+    told = run("--quick", path=tmp_path)
+    assert told.returncode == 2
+    assert told.stderr.startswith(
+        f"cannot check: coqc is version {version}; these files have been read by 8.16"
+    )
+
+
+def test_a_coq_without_mathematical_components(tmp_path):
+    complaint = (
+        'File "./programs.v", line 7, characters 0-55:\nError: Cannot find a physical path bound to'
+        "\nlogical path all_ssreflect with prefix mathcomp."
+    )
+    fake_coq(tmp_path, "8.16.1", complaint, 1)
+    told = run("--quick", path=tmp_path)
+    assert told.returncode == 2
+    assert told.stderr.startswith("cannot check: Coq has no Mathematical Components; want apt-get install")
+
+
+def test_a_coq_that_says_nothing(tmp_path):
+    """An answer that is not understood is not a proof."""
+    fake_coq(tmp_path, "8.16.1")
+    told = run("--quick", path=tmp_path)
+    assert told.returncode == 1
+    assert "Coq answered 0 times about the axioms of" in told.stderr
+
+
+def test_an_alteration_that_no_longer_applies(proofs):
+    text = (proofs / "programs.v").read_text()
+    one = {"definition": "excess", "coq": {"old": "max", "new": "min"}}
+    with pytest.raises(ValueError, match="excess has 'max' 0 times; want once"):
+        check.altered(text, one)
+    with pytest.raises(ValueError, match="defines no surplus"):
+        check.altered(text, one | {"definition": "surplus"})
+
+
+def test_every_alteration_alters_one_definition():
+    text = (PROOFS / "programs.v").read_text()
+    listed = tomllib.loads((PROOFS / "alterations.toml").read_text())
+    for one in listed["alteration"] + listed["harmless"]:
+        changed = check.altered(text, one)
+        assert changed != text
+        assert changed.count("\nDefinition ") == text.count("\nDefinition ")
+
+
+# --- with Coq -----------------------------------------------------------------------------------------------
+
+
+@needs_coq
+def test_coq_reads_the_proofs():
+    told = run("--independent")
+    assert told.returncode == 0, told.stderr
+    assert f"{len(STORED['theorems'])} theorems, no axiom, nothing admitted" in told.stdout
+    assert "coqchk: the same, of everything they rest on" in told.stdout
+    assert f"{len(STORED['alterations'])} altered programs, each refused" in told.stdout
+
+
+@needs_coq
+def test_a_broken_proof_is_named(proofs):
+    change(proofs / "proofs.v", "Proof. by rewrite addrC subrK. Qed.", "Proof. by rewrite addrC. Qed.")
+    told = run("--quick", "--folder", proofs)
+    assert told.returncode == 1
+    assert re.match(r"not proved: proofs\.v:\d+, in overlap_excess: \S", told.stderr)
+
+
+@needs_coq
+def test_a_theorem_that_is_false_is_named(proofs):
+    change(
+        proofs / "theorems.v", ": samples (one_token p q) (draw p).", ": samples (one_token p q) (draw q)."
+    )
+    told = run("--quick", "--folder", proofs)
+    assert told.returncode == 1
+    assert re.match(r"not proved: theorems\.v:\d+, in one_token_exact: \S", told.stderr)
+
+
+@needs_coq
+def test_an_axiom_is_found_even_under_another_name(proofs, monkeypatch):
+    """Print Assumptions sees what the search for words does not."""
+    proof = "Proof. by move=> dp dq z; rewrite -[RHS](identity x dp dq) rejected // z mul0r addr0. Qed."
+    change(proofs / "proofs.v", proof, "Proof. admit. Admitted.")
+    with pytest.raises(check.NotProved, match=r"proofs.v:\d+, in identity_without_residual: admit"):
+        check.check(proofs, alterations=False)
+    monkeypatch.setattr(check, "refuse_unproved", lambda name, text: None)
+    with pytest.raises(
+        check.NotProved, match=r"one_token_without_residual rests on .*identity_without_residual"
+    ):
+        check.check(proofs, alterations=False)
+
+
+@needs_coq
+def test_an_unused_axiom_is_found_by_coqchk(tmp_path):
+    """Where no theorem rests on it, Print Assumptions is silent."""
+    (tmp_path / "theorems.v").write_text("Theorem fine : True. Proof. exact I. Qed.\n")
+    check.coqc(tmp_path, "theorems.v")
+    check.independent(tmp_path)
+    (tmp_path / "theorems.v").write_text("Axiom unused : False.\nTheorem fine : True. Proof. exact I. Qed.\n")
+    check.coqc(tmp_path, "theorems.v")
+    assert check.assumptions(tmp_path, ["fine"]) == {"fine": []}
+    with pytest.raises(check.NotProved, match=r"coqchk: SpecDecode\.theorems\.unused"):
+        check.independent(tmp_path)
+
+
+@needs_coq
+def test_a_wrong_definition_that_is_proved_would_be_named(proofs):
+    """A list of alterations with one that alters nothing the theorems speak of."""
+    (proofs / "alterations.toml").write_text(
+        '[[alteration]]\nname = "a twin"\ndifference = "nothing"\ndefinition = "sampler_match"\n'
+        'coq = { old = "Ret (x :: ys)", new = "Ret (y :: ys)" }\n\n'
+        '[[harmless]]\nname = "none"\ndifference = "none"\ndefinition = "cut"\n'
+        'coq = { old = "take n ys in", new = "take n ys in" }\n'
+    )
+    with pytest.raises(check.NotProved, match="the proofs go through although nothing"):
+        check.check_alterations(proofs)
+    text = (proofs / "alterations.toml").read_text()
+    (proofs / "alterations.toml").write_text(text.replace('take n ys in" }', 'ys in" }'))
+    change(proofs / "alterations.toml", '"Ret (y :: ys)"', '"Ret (x :: x :: ys)"')
+    with pytest.raises(check.NotProved, match=r"proofs.v, complete0 refuses a harmless alteration: none"):
+        check.check_alterations(proofs)
+    change(
+        proofs / "alterations.toml",
+        'old = "Ret (x :: ys)", new = "Ret (x :: x :: ys)"',
+        'old = "y == x", new = "y == 0"',
+    )
+    with pytest.raises(check.NotProved, match=r"altered by 'a twin': programs\.v"):
+        check.check_alterations(proofs)
