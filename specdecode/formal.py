@@ -507,7 +507,7 @@ def altered(definition: str, old: str, new: str) -> ModuleType:
 
 
 def refuted(programs: ModuleType) -> str | None:
-    """Which text of these programs misses the target's law, or cannot run, on one small world.
+    """What of these programs misses the target's law, or cannot run, on one small world.
 
     Parameters
     ----------
@@ -517,8 +517,9 @@ def refuted(programs: ModuleType) -> str | None:
     Returns
     -------
     str or None
-        The rule and what is wrong; None if nothing is, on this world: V = 3, k = 2, two tokens, with and
-        without a stop token, and with a policy that stops drafting at a token it doubts.
+        The rule, and what is wrong; None if nothing is, on this world: V = 3, k = 2, a round completed to
+        three tokens and a text of two, without a stop token, and with one and a policy that stops at a
+        token it doubts.
 
     Examples
     --------
@@ -533,20 +534,30 @@ def refuted(programs: ModuleType) -> str | None:
         "sampler_match": partial(programs.sampler_match, P),
     }
     settings = [
-        (lambda before, s, xs: True, lambda token: False),
-        (lambda before, s, xs: xs[-1:] != (2,), lambda token: token == 1),
+        (lambda token: False, lambda xs: True),
+        (lambda token: token == 1, lambda xs: xs[-1:] != (2,)),
     ]
-    for rule, verify in rules.items():
-        for more, stop in settings:
-            text = programs.generate(Q, stop, lambda before, s: 2, more, verify, 2, (0,))
-            if programs.E(text, lambda ys: 1) != 1 or programs.law(text) != law(plain(P, stop, 2, (0,))):
+
+    def differs(m: Prog, n: int, stop: Stop) -> bool:
+        return programs.E(m, lambda ys: 1) != 1 or programs.law(m) != law(plain(P, stop, n, (0,)))
+
+    for stop, more in settings:
+        for rule, verify in rules.items():
+            emitted = programs.bind(programs.propose(Q, 2, more, (0,)), partial(verify, (0,)))
+            if not programs.runs(emitted):
+                return f"{rule}: cannot run"
+            if differs(programs.bind(emitted, partial(programs.complete, P, stop, 3, (0,))), 3, stop):
                 return f"{rule}: another law"
-        if not programs.runs(
-            programs.bind(programs.propose(Q, 2, lambda xs: True, (0,)), partial(verify, (0,)))
-        ):
-            return f"{rule}: cannot run"
+        asks = partial(_as_asked, more)
+        text = programs.generate(Q, stop, lambda *_: 2, asks, rules["one_hot"], 2, (0,))
+        if differs(text, 2, stop):
+            return "generate: another law"
     return None
 
 
 def _row_after(rows: Sequence[Row], s: Text) -> Row:
     return rows[s[-1]]
+
+
+def _as_asked(more: Callable[[Text], bool], before: tuple, s: Text, xs: Text) -> bool:
+    return more(xs)
