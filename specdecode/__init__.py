@@ -23,6 +23,8 @@ sameness     have two programs the same law? asked with speculation and without
 testing      one line in someone else's test suite
 proof        this package's own certificates
 museum       quiet bugs, each a small wrong sampler
+symbolic     one position for all real rows at once, by an SMT solver
+formal       the programs of the Coq proofs, running
 smollm       a real 135M-parameter language model in NumPy
 clock        time, measured so that it can be quoted
 plots        the figures

@@ -6,7 +6,7 @@ that colour is never the only difference.
 """
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ __all__ = [
     "draw_gain",
     "draw_matrix",
     "draw_paths",
+    "draw_prices",
     "draw_resolution",
     "draw_rounds",
     "draw_speedup",
@@ -454,6 +455,35 @@ def draw_tree(law: Mapping[tuple[str, ...], Any], levels: Sequence[str], axes: A
     axes.set_xticklabels(levels)
     axes.spines["left"].set_visible(False)
     axes.grid(False)
+    return axes
+
+
+def draw_prices(
+    prices: Mapping[str, float], before: float, right: Collection[str], axes: Axes | None = None
+) -> Axes:
+    """The expected price of a bet after a round, a mark for each program, and a line at the price before.
+
+    Parameters
+    ----------
+    prices : mapping
+        Program -> expected price.
+    before : float
+    right : collection of str
+        The programs that should be on the line: circles; the others are squares.
+    axes : Axes, optional
+
+    Returns
+    -------
+    Axes
+    """
+    axes = axes or plt.figure(figsize=(7.0, 0.6 + 0.29 * len(prices))).gca()
+    axes.axvline(before, color=COLOR["target"], lw=1, ls="--")
+    for height, (name, price) in enumerate(prices.items()):
+        colour, mark = (COLOR["target"], "o") if name in right else (COLOR["residual"], "s")
+        axes.plot(price, -height, mark, color=colour)
+    axes.set(yticks=[-height for height in range(len(prices))], xlabel="expected price after a round")
+    axes.set_yticklabels(prices)
+    axes.grid(visible=False, axis="y")
     return axes
 
 

@@ -10,8 +10,9 @@ A policy stands in the place of the draft length k. It is asked before each toke
     k         how many tokens this round should have; drafting goes on while there are fewer
 
 and may look at all of it. What has been drafted is verified, whatever the policy thinks of it: deciding
-*not to draft another* token leaves the law alone (thm-policy in chapter 9). To discard or replace a token one
-has looked at would not: those that are kept are no longer drawn from their rows.
+*not to draft another* token leaves the law alone (thm-policy in chapter 9; by machine, thm-formal in
+chapter 11). To discard or replace a token one has looked at would not: those that are kept are no longer
+drawn from their rows.
 
 A policy must be a function of its arguments alone, as a model is.
 """

@@ -51,8 +51,8 @@ def induced_from_dists(p: Rows, q: Rows) -> np.ndarray:
 
     Guarantee
     ---------
-    thm-one-token in chapter 2. Exact on Fractions and symbols; on floats within rounding, as
-    `spec-decode verify` measures.
+    thm-one-token in chapter 2, and by machine, thm-formal in chapter 11. Exact on Fractions and symbols; on
+    floats within rounding, as `spec-decode verify` measures.
 
     References
     ----------

@@ -257,8 +257,8 @@ def generate_speculative(
     Guarantee
     ---------
     With an exact verifier, the law of the tokens and their number is that of `generate_target_only`,
-    whatever the policy (thm-sequence in chapter 4). The last round drafts k tokens like any other; the
-    surplus is cut.
+    whatever the policy (thm-sequence in chapter 4; by machine, thm-formal in chapter 11). The last round
+    drafts k tokens like any other; the surplus is cut.
 
     References
     ----------
@@ -363,7 +363,7 @@ def play_round(
     Guarantee
     ---------
     With `verifiers.token` the emitted tokens, continued by the target, have the target's law
-    (thm-round in chapter 4).
+    (thm-round in chapter 4; thm-formal in chapter 11).
 
     Examples
     --------

@@ -67,8 +67,8 @@ def token(draft_tokens: Sequence[int], draft_dists: Rows, target_dists: Rows, rn
     Guarantee
     ---------
     If each drafted token was drawn from its row, the emitted tokens, continued by the target, have the
-    target's law (thm-round in chapter 4). When a coin rejects though no
-    entry of p exceeds q, rounding alone rejected, and the replacement is drawn from p.
+    target's law (thm-round in chapter 4; by machine, thm-formal in chapter 11). When a coin rejects
+    though no entry of p exceeds q, rounding alone rejected, and the replacement is drawn from p.
 
     References
     ----------
@@ -138,8 +138,9 @@ def block(draft_tokens: Sequence[int], draft_dists: Rows, target_dists: Rows, rn
     Guarantee
     ---------
     As `token`: the emitted tokens, continued by the target, have the target's law, and at least as many are
-    accepted as by the token rule (thm-block in chapter 8); for k = 1 the two are one rule. A
-    later token may be kept although an earlier coin failed, so the coins do not stop at the first failure.
+    accepted as by the token rule (thm-block in chapter 8; by machine, thm-formal in chapter 11); for k = 1
+    the two are one rule. A later token may be kept although an earlier coin failed, so the coins do not
+    stop at the first failure.
 
     References
     ----------
@@ -245,7 +246,8 @@ def one_hot(draft_tokens: Sequence[int], draft_dists: Any, target_dists: Rows, r
     Guarantee
     ---------
     Exact, however the drafted tokens were chosen, sampled ones included: it costs acceptance, Σ p·q
-    in place of Σ min(p, q), not exactness (thm-one-token in chapter 2, with q certain of x).
+    in place of Σ min(p, q), not exactness (thm-one-token in chapter 2, with q certain of x; thm-formal in
+    chapter 11).
 
     Examples
     --------
@@ -286,7 +288,7 @@ def sampler_match(
     Guarantee
     ---------
     Exact: every emitted token is the target's own draw, the draft only decides how many there are. With
-    the same uniforms it gives the text of plain sampling, token for token.
+    the same uniforms it gives the text of plain sampling, token for token (thm-formal in chapter 11).
 
     Examples
     --------

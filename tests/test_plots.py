@@ -110,3 +110,12 @@ def test_verdicts_are_marked_by_shape_and_number():
     assert [text.get_text() for text in axes.texts] == [".25", "<.01"]
     assert axes.lines[3].get_markerfacecolor() == "none"
     assert [label.get_text() for label in axes.get_yticklabels()] == ["one", "two"]
+
+
+def test_prices_are_marked_by_shape_beside_the_price_before():
+    axes = plots.draw_prices({"token": 0.25, "altered": 0.5}, 0.25, right={"token"})
+    line, *marks = axes.lines
+    assert line.get_xdata() == [0.25, 0.25]
+    assert [mark.get_marker() for mark in marks] == ["o", "s"]
+    assert [mark.get_xdata()[0] for mark in marks] == [0.25, 0.5]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["token", "altered"]
