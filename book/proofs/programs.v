@@ -70,7 +70,8 @@ Definition acceptance (a b : R) : R := if b == 0 then 1 else Num.min a b / b.
 
 Definition residual p q : V -> R := fun x => excess p q x / \sum_y excess p q y.
 
-(* What is left of p when earlier tokens have left the share c of it; p itself where nothing is. *)
+(* What is left of p when earlier tokens have left the share c of it (pi in chapter 8); p itself where
+   nothing is. *)
 
 Definition part (c : R) p : V -> R := fun x => c * p x.
 
