@@ -1,11 +1,11 @@
-"""One position for all rows at once: an SMT solver in place of numbers.
+"""A verifier for all rows at once: an SMT solver in place of numbers.
 
 `specdecode.exact` follows every outcome of every draw with the rows known. Here the rows are unknown: an
 entry is a rational function of unknown reals, of which only facts are known: that they are probabilities,
 and what comparisons have told. A comparison that the facts leave open splits the case, as one of a lazy
 uniform splits a path. So code that was written for numbers runs unchanged, `induced_from_dists` and whole
-verifiers alike, and Z3 (de Moura and Bjørner 2008) answers for every pair of real rows of a given size
-(chapter 11).
+verifiers alike: symbolic execution, with Z3 (de Moura and Bjørner 2008) to answer for every tuple of real
+rows of a given size (chapter 11).
 
 What needs more than + − × ÷ and comparison (exp, log, float()) cannot be followed, and is refused.
 """
@@ -13,6 +13,7 @@ What needs more than + − × ÷ and comparison (exp, log, float()) cannot be fo
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import product
 from types import MappingProxyType, ModuleType
 from typing import Any
 
@@ -20,8 +21,7 @@ import numpy as np
 
 from specdecode.checks import as_count
 
-__all__ = ["Answer", "Undecided", "first_token", "for_all_rows"]
-
+__all__ = ["Answer", "Undecided", "certify_for_all_rows", "completed_round", "for_all_rows"]
 
 _TIMEOUT = 60_000  # milliseconds for one question
 _SMALL = 24  # the largest denominator tried for a counterexample
@@ -41,31 +41,35 @@ class Answer:
     holds : bool
     cases : int
         Cases into which comparisons split the rows.
-    p, q : tuple of Fraction
-        If it does not hold: rows with the smallest common denominator for which it does not.
-    emitted : tuple of Fraction
-        What came out there instead of p.
+    rows : tuple of tuples of Fraction
+        If it does not hold: rows for which it does not, with the smallest common denominator, or with any
+        if that is above 24.
+    found, expected : tuple of Fraction
+        What came out there, and what should have.
     error : str
         What was raised there instead, if something was.
     """
 
     holds: bool
     cases: int
-    p: tuple[Fraction, ...] = ()
-    q: tuple[Fraction, ...] = ()
-    emitted: tuple[Fraction, ...] = ()
+    rows: tuple[tuple[Fraction, ...], ...] = ()
+    found: tuple[Fraction, ...] = ()
+    expected: tuple[Fraction, ...] = ()
     error: str = ""
 
 
-def for_all_rows(emits: Callable, vocab_size: int, *, positive: bool = False) -> Answer:
-    """Whether emits(p, q) is p, for all pairs of rows of V real numbers.
+def for_all_rows(claim: Callable, vocab_size: int, n_rows: int = 2, *, positive: bool = False) -> Answer:
+    """Whether a claim of equality holds for all rows of V real numbers.
 
     Parameters
     ----------
-    emits : callable
-        emits(p, q) -> V probabilities; p and q are object arrays, shape (V,).
+    claim : callable
+        claim(*rows) -> (found, expected), two sequences of numbers of one length. Rows are object arrays,
+        shape (V,).
     vocab_size : int
         V ≥ 1.
+    n_rows : int
+        How many unknown rows the claim is about.
     positive : bool
         Whether to leave out rows with a zero.
 
@@ -76,95 +80,154 @@ def for_all_rows(emits: Callable, vocab_size: int, *, positive: bool = False) ->
     Raises
     ------
     Undecided
-        If the solver gives up or emits cannot be followed; the message says at what.
+        If the solver gives up or the claim cannot be followed; the message says at what.
     ImportError
         Without Z3; names the install command.
 
     Guarantee
     ---------
-    `holds` is a theorem about all real rows of that size, as far as Z3 and this room are right; a
-    counterexample is evaluated again in Fractions.
+    `holds` is a theorem about all real rows of that size, as far as Z3 and this room are right, and the code
+    depends on nothing but the numbers it is given. A counterexample is evaluated again in Fractions.
 
     Examples
     --------
     >>> from specdecode.proof import induced_from_dists
-    >>> for_all_rows(induced_from_dists, 3).holds
+    >>> for_all_rows(lambda p, q: (induced_from_dists(p, q), p), 3).holds
     True
-    >>> found = for_all_rows(lambda p, q: q, 2)
-    >>> [str(entry) for entry in found.p], [str(entry) for entry in found.q]
-    (['0', '1'], ['1', '0'])
+    >>> for_all_rows(lambda p, q: (q, p), 1).holds, for_all_rows(lambda p, q: (q, p), 2).holds
+    (True, False)
     """
     z3, size = _z3(), as_count(vocab_size, "vocab_size", least=1)
-    p, q = ([z3.Real(f"{name}{x}") for x in range(size)] for name in "pq")
-    rows = [entry > 0 if positive else entry >= 0 for entry in (*p, *q)]
-    rows += [z3.Sum(p) == 1, z3.Sum(q) == 1]
+    names = range(as_count(n_rows, "n_rows", least=1))
+    rows = [[z3.Real(f"row{name}_{x}") for x in range(size)] for name in names]
+    facts = [entry > 0 if positive else entry >= 0 for row in rows for entry in row]
+    facts += [z3.Sum(row) == 1 for row in rows]
 
-    def question(case: _Case) -> list[Any] | None:
-        given = (np.array([_Entry(case, entry) for entry in row], dtype=object) for row in (p, q))
+    def question(case: _Case) -> Any:
         try:
-            return [_parts(entry) for entry in emits(*given)]
+            sides = claim(*(np.array([_Entry(case, entry) for entry in row], dtype=object) for row in rows))
+            found, expected = ([_parts(value) for value in side] for side in sides)
         except _RAISED:
-            return None  # no law at all
+            return z3.BoolVal(True)  # nothing comes out at all
+        if len(found) != len(expected):
+            raise Undecided(f"the claim equates {len(found)} numbers with {len(expected)}")
+        return z3.Or(*(a * d != c * b for (a, b), (c, d) in zip(found, expected)))
 
     wrong, cases = [], 0
-    for case, emitted in _cases(question, rows):
+    for case, differs in _cases(question, facts):
         cases += 1
-        claim = list(case.facts)
-        if emitted is not None:
-            claim.append(z3.Or(*(num != entry * den for (num, den), entry in zip(emitted, p))))
-        if _satisfied(claim):
-            wrong.append(claim)
+        if _satisfied([*case.facts, differs]):
+            wrong.append([*case.facts, differs])
     if not wrong:
         return Answer(True, cases)
-    p_there, q_there = _smallest(wrong, p, q)
+    there = _smallest(wrong, rows)
     try:
-        emitted = emits(*(np.array(row, dtype=object) for row in (p_there, q_there)))
+        sides = claim(*(np.array(row, dtype=object) for row in there))
+        found, expected = (tuple(Fraction(value) for value in side) for side in sides)
     except _RAISED as error:
-        return Answer(False, cases, p_there, q_there, error=repr(error))
-    emitted = tuple(Fraction(entry) for entry in emitted)
-    if emitted == p_there:
-        raise Undecided(f"the solver's counterexample p = {p_there}, q = {q_there} is none in Fractions")
-    return Answer(False, cases, p_there, q_there, emitted)
+        return Answer(False, cases, there, error=repr(error))
+    if found == expected:
+        raise Undecided(f"the solver's counterexample {there} is none in Fractions")
+    return Answer(False, cases, there, found, expected)
 
 
-def first_token(verifier: Callable) -> Callable:
-    """The law of the first token a verifier emits for one drafted token, as a function of two rows.
+def certify_for_all_rows(
+    verifier: Callable, vocab_size: int, k: int = 1, *, positive: bool = False
+) -> Answer:
+    """Whether a round of k drafted tokens has the target's law on its first k tokens, for all real rows.
 
     Parameters
     ----------
     verifier : callable
         A rule of the shape told in `specdecode.verifiers`. Its rng offers random(), and a uniform may be
         compared with numbers.
+    vocab_size, k : int
+        V ≥ 1 and k ≥ 1. The number of cases grows fast: V = 4 at k = 1 and V = 2 at k = 2 take seconds.
+    positive : bool
+        Whether to leave out rows with a zero.
 
     Returns
     -------
-    callable
-        (p, q) -> list of V probabilities. The drafted token is drawn from q. Rows may be Fractions, or
-        unknown.
+    Answer
+        Its rows: the target's after each text of fewer than k tokens, shortest first, then the draft's.
+
+    Raises
+    ------
+    Undecided, ImportError
+        As `for_all_rows`.
+
+    Guarantee
+    ---------
+    As `for_all_rows`. The bonus row, behind k tokens, is not looked at.
 
     Examples
     --------
     >>> from specdecode import verifiers
-    >>> for_all_rows(first_token(verifiers.token), 2).holds
+    >>> certify_for_all_rows(verifiers.token, vocab_size=3).holds
     True
+    >>> found = certify_for_all_rows(verifiers.greedy, vocab_size=2, positive=True)
+    >>> [str(entry) for entry in found.found], [str(entry) for entry in found.expected]
+    (['1', '0'], ['1/2', '1/2'])
+    """
+    size, k = as_count(vocab_size, "vocab_size", least=1), as_count(k, "k", least=1)
+    n_texts = sum(size**length for length in range(k))
+    return for_all_rows(completed_round(verifier, k), size, 2 * n_texts, positive=positive)
+
+
+def completed_round(verifier: Callable, k: int = 1) -> Callable:
+    """The law of a round's first k tokens, completed by the target, beside the target's own.
+
+    Parameters
+    ----------
+    verifier : callable
+    k : int
+        Draft length.
+
+    Returns
+    -------
+    callable
+        A claim for `for_all_rows`, of rows that are unknown or Fractions, ordered as `certify_for_all_rows`
+        says: (the probability of each text of k tokens, the target's probability of it).
+
+    Examples
+    --------
+    >>> from specdecode import verifiers
     >>> p, q = np.array([[Fraction(1, 4), Fraction(3, 4)], [Fraction(1, 2)] * 2])
-    >>> first_token(verifiers.greedy)(p, q)
-    [Fraction(0, 1), Fraction(1, 1)]
+    >>> completed_round(verifiers.greedy)(p, q)
+    ([Fraction(0, 1), Fraction(1, 1)], [Fraction(1, 4), Fraction(3, 4)])
     """
 
-    def emits(p: np.ndarray, q: np.ndarray) -> list[Any]:
-        size = len(p)
-        bonus = np.array([Fraction(1), *[Fraction(0)] * (size - 1)], dtype=object)  # not looked at
-        masses: list[Any] = [Fraction(0)] * size
-        for x in range(size):
-            if not q[x] > 0:
-                continue
-            for run in _runs():
-                tokens = verifier(np.array([x]), np.array([q]), np.array([p, bonus]), run)
-                masses[int(tokens[0])] += q[x] * run.probability
-        return masses
+    def claim(*rows: np.ndarray) -> tuple[list[Any], list[Any]]:
+        size, half = len(rows[0]), len(rows) // 2
+        short = [text for length in range(k) for text in product(range(size), repeat=length)]
+        target, draft = dict(zip(short, rows[:half])), dict(zip(short, rows[half:]))
+        bonus = np.array([Fraction(1), *[Fraction(0)] * (size - 1)], dtype=object)
+        whole = list(product(range(size), repeat=k))
 
-    return emits
+        def onwards(text: tuple[int, ...], start: int) -> Any:
+            mass: Any = Fraction(1)
+            for i in range(start, k):
+                mass = mass * target[text[:i]][text[i]]
+            return mass
+
+        masses: dict[tuple[int, ...], Any] = dict.fromkeys(whole, Fraction(0))
+        for drafted in whole:
+            mass: Any = Fraction(1)
+            for i, token in enumerate(drafted):
+                mass = mass * draft[drafted[:i]][token]
+            if not mass > 0:
+                continue
+            draft_dists = np.array([draft[drafted[:i]] for i in range(k)])
+            target_dists = np.array([*(target[drafted[:i]] for i in range(k)), bonus])
+            for run in _runs():
+                tokens = verifier(np.array(drafted), draft_dists.copy(), target_dists.copy(), run)
+                emitted = tuple(int(token) for token in tokens)[:k]
+                for text in whole:
+                    if text[: len(emitted)] == emitted:
+                        masses[text] += mass * run.probability * onwards(text, len(emitted))
+        return list(masses.values()), [onwards(text, 0) for text in whole]
+
+    return claim
 
 
 # Unknown numbers.
@@ -250,18 +313,23 @@ def _satisfied(claim: Sequence[Any]) -> Any:
     return _model(solver)
 
 
-def _smallest(claims: list[list[Any]], p: list[Any], q: list[Any]) -> Iterator[tuple[Fraction, ...]]:
-    """Two rows that satisfy one of the claims, with the smallest common denominator if one is small."""
-    z3, entries = _z3(), [*p, *q]
+def _smallest(claims: list[list[Any]], rows: list[list[Any]]) -> tuple[tuple[Fraction, ...], ...]:
+    """Rows that satisfy one of the claims, with the smallest common denominator if one is small."""
+    z3 = _z3()
     for denominator in range(1, _SMALL + 1):
-        grid = [z3.Or(*(entry * denominator == n for n in range(denominator + 1))) for entry in entries]
+        grid = [
+            z3.Or(*(entry * denominator == n for n in range(denominator + 1)))
+            for row in rows
+            for entry in row
+        ]
         model = next(filter(None, (_satisfied([*claim, *grid]) for claim in claims)), None)
         if model:
             break
     else:
         model = _satisfied(claims[0])
-    for row in (p, q):
-        yield tuple(model.eval(entry, model_completion=True).as_fraction() for entry in row)
+    return tuple(
+        tuple(model.eval(entry, model_completion=True).as_fraction() for entry in row) for row in rows
+    )
 
 
 def _term(value: Any) -> Any:

@@ -57,7 +57,8 @@ def test_the_stored_result_is_of_these_files():
 
 def test_the_stored_result_is_of_every_theorem_and_every_alteration():
     assert list(STORED["theorems"]) == check.theorems((PROOFS / "theorems.v").read_text())
-    assert not any(STORED["theorems"].values()), "a theorem rests on axioms"
+    assert "samples" in STORED["theorems"]["token_text"]
+    assert "forall s : seq V, distribution" in STORED["theorems"]["token_text"], "its hypotheses are told"
     listed = tomllib.loads((PROOFS / "alterations.toml").read_text())
     assert list(STORED["alterations"]) == [one["name"] for one in listed["alteration"]]
     assert all(refused.startswith("proofs.v, ") for refused in STORED["alterations"].values())
@@ -165,7 +166,7 @@ def test_every_alteration_alters_one_definition():
 
 @needs_coq
 def test_coq_reads_the_proofs():
-    told = run("--independent")
+    told = run("--coqchk")
     assert told.returncode == 0, told.stderr
     assert f"{len(STORED['theorems'])} theorems, no axiom, nothing admitted" in told.stdout
     assert "coqchk: the same, of everything they rest on" in told.stdout
@@ -209,12 +210,12 @@ def test_an_unused_axiom_is_found_by_coqchk(tmp_path):
     """Where no theorem rests on it, Print Assumptions is silent."""
     (tmp_path / "theorems.v").write_text("Theorem fine : True. Proof. exact I. Qed.\n")
     check.coqc(tmp_path, "theorems.v")
-    check.independent(tmp_path)
+    check.read_by_coqchk(tmp_path)
     (tmp_path / "theorems.v").write_text("Axiom unused : False.\nTheorem fine : True. Proof. exact I. Qed.\n")
     check.coqc(tmp_path, "theorems.v")
     assert check.assumptions(tmp_path, ["fine"]) == {"fine": []}
     with pytest.raises(check.NotProved, match=r"coqchk: SpecDecode\.theorems\.unused"):
-        check.independent(tmp_path)
+        check.read_by_coqchk(tmp_path)
 
 
 @needs_coq

@@ -2,9 +2,9 @@
 
 Compiles programs.v, proofs.v and theorems.v, asks Coq on which axioms each theorem rests (none), looks for
 statements that would let one in, alters the programs one definition at a time and sees the proofs refuse
-each (alterations.toml). With --independent, coqchk, a second and smaller checker, reads the compiled proofs
-and all of Mathematical Components again (a minute). With --save the result goes into checked.json, which the
-book shows; without, it must agree with what is stored there.
+each (alterations.toml). With --coqchk, Coq's separate checker reads the compiled proofs once more, and all
+that they rest on (a minute). With --save the result goes into checked.json, which the book shows; without,
+that must speak of the same files.
 
 Exit code 0: proved. 1: not proved, with what and where. 2: it could not be asked.
 """
@@ -23,6 +23,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 FILES = ("programs.v", "proofs.v", "theorems.v")
+ALTERATIONS = "alterations.toml"
 STORED = HERE / "checked.json"
 TESTED = ((8, 16), (8, 20))  # the oldest and the newest Coq that have read these files
 INSTALL = (
@@ -157,15 +158,29 @@ def theorems(text: str) -> list[str]:
 
 def assumptions(folder: Path, names: list[str]) -> dict[str, list[str]]:
     """On which axioms each theorem of a compiled folder rests, as Coq prints them."""
-    questions = "".join(f"Print Assumptions {name}.\n" for name in names)
-    (folder / "asked.v").write_text(f"From SpecDecode Require Import theorems.\n{questions}")
-    answers = re.split(r"^(?=Closed under|Axioms:)", coqc(folder, "asked.v"), flags=re.MULTILINE)[1:]
+    answers = ask(folder, [f"Print Assumptions {name}." for name in names], r"Closed under|Axioms:")
     if len(answers) != len(names):
         raise NotProved(f"Coq answered {len(answers)} times about the axioms of {len(names)} theorems")
     return {
         name: [] if answer.startswith("Closed") else re.findall(r"^([\w.']+)\s*:", answer, re.MULTILINE)[1:]
         for name, answer in zip(names, answers)
     }
+
+
+def statements(folder: Path, names: list[str]) -> dict[str, str]:
+    """What each theorem of a compiled folder says, all its hypotheses included, as Coq prints it."""
+    answers = ask(folder, [f"Check {name}." for name in names], "|".join(rf"{name}\b" for name in names))
+    return {name: answer.partition(":")[2].strip() for name, answer in zip(names, answers)}
+
+
+def ask(folder: Path, questions: list[str], begins: str) -> list[str]:
+    """Coq's answers to questions about a compiled folder, each of which begins a line in a known way."""
+    imports = (
+        "From mathcomp Require Import all_ssreflect all_algebra.\n"
+        "From SpecDecode Require Import programs theorems.\nLocal Open Scope ring_scope.\n"
+    )
+    (folder / "asked.v").write_text(imports + "\n".join(questions) + "\n")
+    return re.split(rf"^(?={begins})", coqc(folder, "asked.v"), flags=re.MULTILINE)[1:]
 
 
 def altered(text: str, alteration: dict) -> str:
@@ -218,7 +233,7 @@ def check_alterations(folder: Path) -> dict[str, str]:
     NotProved
         If they accept a wrong one, or refuse a harmless one.
     """
-    listed = tomllib.loads((folder / "alterations.toml").read_text())
+    listed = tomllib.loads((folder / ALTERATIONS).read_text())
     with ThreadPoolExecutor(2) as pool:
         refusals = list(pool.map(lambda one: try_alteration(folder, one), listed["alteration"]))
         harmless = list(pool.map(lambda one: try_alteration(folder, one), listed["harmless"]))
@@ -231,7 +246,7 @@ def check_alterations(folder: Path) -> dict[str, str]:
     return {one["name"]: refused for one, refused in zip(listed["alteration"], refusals)}
 
 
-def independent(folder: Path) -> None:
+def read_by_coqchk(folder: Path) -> None:
     """Let coqchk read the compiled theorems and everything they rest on.
 
     Raises
@@ -268,8 +283,8 @@ def check(folder: Path = HERE, *, alterations: bool = True, with_coqchk: bool = 
     Returns
     -------
     dict
-        "coq": its version; "files": name -> SHA-256; "theorems": name -> axioms; "alterations": name ->
-        where the proofs refuse it, if asked for.
+        "coq": its version; "files": name -> SHA-256; "theorems": name -> what it says, as Coq prints it;
+        "alterations": name -> where the proofs refuse it, if asked for.
 
     Raises
     ------
@@ -286,34 +301,35 @@ def check(folder: Path = HERE, *, alterations: bool = True, with_coqchk: bool = 
         for name in FILES:
             shutil.copy(folder / name, trial)
         compile_all(trial)
-        result["theorems"] = assumptions(trial, theorems((trial / "theorems.v").read_text()))
-        for name, axioms in result["theorems"].items():
+        names = theorems((trial / "theorems.v").read_text())
+        if not names:
+            raise NotProved("theorems.v has no theorem")
+        for name, axioms in assumptions(trial, names).items():
             if axioms:
                 raise NotProved(f"{name} rests on {', '.join(axioms)}")
-        if not result["theorems"]:
-            raise NotProved("theorems.v has no theorem")
+        result["theorems"] = statements(trial, names)
         if with_coqchk:
-            independent(trial)
+            read_by_coqchk(trial)
     if alterations:
         result["alterations"] = check_alterations(folder)
     return result
 
 
 def digests(folder: Path = HERE) -> dict[str, str]:
-    return {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in FILES}
+    return {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in (*FILES, ALTERATIONS)}
 
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--quick", action="store_true", help="leave the alterations out")
-    parser.add_argument("--independent", action="store_true", help="let coqchk read everything, too")
+    parser.add_argument("--coqchk", action="store_true", help="let coqchk read everything, too")
     parser.add_argument("--save", action="store_true", help=f"write {STORED.name}")
     parser.add_argument("--folder", type=Path, default=HERE, help="where the three files are")
     asked = parser.parse_args(arguments)
     if asked.save and asked.quick:
         parser.error("--save stores the alterations too; want it without --quick")
     try:
-        found = check(asked.folder, alterations=not asked.quick, with_coqchk=asked.independent)
+        found = check(asked.folder, alterations=not asked.quick, with_coqchk=asked.coqchk)
     except NotProved as broken:
         print(f"not proved: {broken}", file=sys.stderr)
         return 1
@@ -321,7 +337,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"cannot check: {missing}", file=sys.stderr)
         return 2
     print(f"Coq {found['coq']}: {len(found['theorems'])} theorems, no axiom, nothing admitted")
-    if asked.independent:
+    if asked.coqchk:
         print("coqchk: the same, of everything they rest on")
     if not asked.quick:
         print(f"{len(found['alterations'])} altered programs, each refused")

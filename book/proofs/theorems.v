@@ -1,7 +1,8 @@
 (* The theorems. To trust them, read this file and programs.v, and let Coq read proofs.v. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
-From SpecDecode Require Import programs proofs.
+From SpecDecode Require Import programs.
+From SpecDecode Require proofs. (* not imported: nothing in proofs.v can change what a statement says *)
 Import GRing.Theory Num.Theory.
 Local Open Scope ring_scope.
 
@@ -23,20 +24,20 @@ Hypotheses (row_p : distribution p) (row_q : distribution q).
 
 Theorem one_token_identity x :
   q x * acceptance (p x) (q x) + (\sum_y q y * (1 - acceptance (p y) (q y))) * residual p q x = p x.
-Proof. exact: identity. Qed.
+Proof. exact: proofs.identity. Qed.
 
 Theorem one_token_without_residual x : \sum_y excess p q y = 0 -> q x * acceptance (p x) (q x) = p x.
-Proof. exact: identity_without_residual. Qed.
+Proof. exact: proofs.identity_without_residual. Qed.
 
 Theorem one_token_exact : samples (one_token p q) (draw p).
-Proof. split; [exact: one_token_runs | exact: one_token_law]. Qed.
+Proof. split; [exact: proofs.one_token_runs | exact: proofs.one_token_law]. Qed.
 
 (* No joint law of a drafted and an emitted token lets the two agree more often than the rule accepts. *)
 
 Theorem no_rule_accepts_more (joint : V -> V -> R) :
   (forall x y, 0 <= joint x y) -> (forall x, \sum_y joint x y = q x) -> (forall y, \sum_x joint x y = p y) ->
   \sum_x joint x x <= \sum_x q x * acceptance (p x) (q x).
-Proof. exact: coupling_accepts. Qed.
+Proof. exact: proofs.coupling_accepts. Qed.
 
 End OneToken.
 
@@ -49,7 +50,7 @@ Hypotheses (rows_P : forall s, distribution (P s)) (rows_Q : forall s, distribut
 
 Theorem plain_is_the_chain_rule n s text :
   E (plain P stop n s) (fun ys => (ys == text)%:R) = if whole stop n text then chain P s text else 0.
-Proof. exact: plain_chain. Qed.
+Proof. exact: proofs.plain_chain. Qed.
 
 (* A round, whatever stops its draft, completed by the target, has the target's law. *)
 
@@ -61,21 +62,23 @@ Definition completed verify : prog R V (seq V) :=
   ys <- (xs <- propose Q k more s ;; verify s xs) ;; complete P stop n s ys.
 
 Theorem token_round : samples (completed (token P Q)) (plain P stop n s).
-Proof. by apply: round_samples => //; [exact: token_exact | exact: token_runs]. Qed.
+Proof. by apply: proofs.round_samples => //; [exact: proofs.token_exact | exact: proofs.token_runs]. Qed.
 
 Theorem block_round : samples (completed (block P Q)) (plain P stop n s).
-Proof. by apply: round_samples => //; [exact: block_exact | exact: block_runs]. Qed.
+Proof. by apply: proofs.round_samples => //; [exact: proofs.block_exact | exact: proofs.block_runs]. Qed.
 
 Theorem one_hot_round : samples (completed (one_hot P)) (plain P stop n s).
-Proof. by apply: round_samples => //; [exact: one_hot_exact | exact: one_hot_runs]. Qed.
+Proof. by apply: proofs.round_samples => //; [exact: proofs.one_hot_exact | exact: proofs.one_hot_runs]. Qed.
 
 Theorem sampler_match_round : samples (completed (sampler_match P)) (plain P stop n s).
-Proof. by apply: round_samples => //; [exact: sampler_match_exact | exact: sampler_match_runs]. Qed.
+Proof.
+by apply: proofs.round_samples => //; [exact: proofs.sampler_match_exact | exact: proofs.sampler_match_runs].
+Qed.
 
 Theorem block_emits_no_fewer (size_of := fun ys : seq V => (size ys)%:R : R) :
   E (xs <- propose Q k more s ;; token P Q s xs) size_of
   <= E (xs <- propose Q k more s ;; block P Q s xs) size_of.
-Proof. exact: block_no_shorter. Qed.
+Proof. exact: proofs.block_no_shorter. Qed.
 
 End Rounds.
 
@@ -89,23 +92,26 @@ Variables (n : nat) (s : seq V).
 
 Theorem token_text : samples (generate Q stop k more (token P Q) n s) (plain P stop n s).
 Proof.
-by apply: generate_samples => //; [exact: token_exact | exact: token_runs | exact: token_spoken].
+by apply: proofs.generate_samples => //;
+  [exact: proofs.token_exact | exact: proofs.token_runs | exact: proofs.token_spoken].
 Qed.
 
 Theorem block_text : samples (generate Q stop k more (block P Q) n s) (plain P stop n s).
 Proof.
-by apply: generate_samples => //; [exact: block_exact | exact: block_runs | exact: block_spoken].
+by apply: proofs.generate_samples => //;
+  [exact: proofs.block_exact | exact: proofs.block_runs | exact: proofs.block_spoken].
 Qed.
 
 Theorem one_hot_text : samples (generate Q stop k more (one_hot P) n s) (plain P stop n s).
 Proof.
-by apply: generate_samples => //; [exact: one_hot_exact | exact: one_hot_runs | exact: one_hot_spoken].
+by apply: proofs.generate_samples => //;
+  [exact: proofs.one_hot_exact | exact: proofs.one_hot_runs | exact: proofs.one_hot_spoken].
 Qed.
 
 Theorem sampler_match_text : samples (generate Q stop k more (sampler_match P) n s) (plain P stop n s).
 Proof.
-by apply: generate_samples => //;
-  [exact: sampler_match_exact | exact: sampler_match_runs | exact: sampler_match_spoken].
+by apply: proofs.generate_samples => //;
+  [exact: proofs.sampler_match_exact | exact: proofs.sampler_match_runs | exact: proofs.sampler_match_spoken].
 Qed.
 
 End Texts.
