@@ -64,31 +64,59 @@ def test_the_stored_result_is_of_every_theorem_and_every_alteration():
     assert all(refused.startswith("proofs.v, ") for refused in STORED["alterations"].values())
 
 
+LEMMA = "Lemma hard : False.\nProof.\n"
+
+
 @pytest.mark.parametrize(
     ("line", "named"),
     [
-        ("Lemma hard : False. Admitted.", "in hard: Admitted"),
-        ("Lemma hard : False. Proof. admit. Qed.", "in hard: admit"),
-        ("Lemma hard : False.\nProof. give_up. Qed.", "in hard: give_up"),
-        ("Axiom easy : False.", "Axiom easy : False."),
-        ("Parameters (a b : nat).", "Parameters (a b : nat)."),
-        ("Conjecture easy : False.", "Conjecture easy : False."),
-        ("Hypothesis easy : False.", "Hypothesis easy : False."),
-        ("Section S. End S. Variable easy : False.", "Variable easy : False."),
+        (f"{LEMMA}Admitted.", "in hard: Admitted"),
+        (f"{LEMMA}admit. Qed.", "in hard: admit"),
+        (f"{LEMMA}- by []; give_up.\nQed.", "in hard: by []; give_up"),
+        (f"{LEMMA}exact: (fun x => x)", "in hard: the proof has no end"),
+        (f"{LEMMA}by [].", "in hard: the proof has no end"),
+        (f"{LEMMA}Unset Guard Checking. by []. Qed.", "in hard: Unset Guard Checking"),
+        ("Axiom easy : False.", "Axiom easy : False"),
+        ("Axiom(**)easy : False.", "Axiom easy : False"),
+        ("Local Axiom easy : False.", "Local Axiom easy : False"),
+        ("Parameters (a b : nat).", "Parameters (a b : nat)"),
+        ("Conjecture easy : False.", "Conjecture easy : False"),
+        ("Hypothesis easy : False.", "outside a section, an axiom: Hypothesis easy : False"),
+        ("Section S. End S. Variable easy : False.", "outside a section, an axiom: Variable easy : False"),
+        ("Section S. Time End S. Variable easy : False.", "Time End S"),
         ("Unset Guard Checking.", "Unset Guard Checking"),
-        ("#[bypass_check(guard)] Fixpoint f (n : nat) : False := f n.", "bypass_check"),
-        ("Declare Module M : T.", "Declare Module"),
+        ("Unset Guard(**)Checking.", "Unset Guard Checking"),
+        ("#[bypass_check(guard)] Fixpoint f (n : nat) : False := f n.", "#[bypass_check(guard)] Fixpoint f"),
+        ("Declare Module M : T.", "Declare Module M : T"),
+        ('Declare ML Module "evil".', "Declare ML Module"),
+        ('Load "evil".', "Load"),
+        ("Module M. End M.", "Module M"),
+        ("Export M.", "Export M"),
+        ("Class Cheat (P : Prop) := cheat : P.", "Class Cheat"),
+        ("Program Definition bad : False := _.", "Program Definition bad"),
+        ('Notation "x = y" := True.', "Notation"),
+        ("Theorem fine : True. Proof. exact I. Qed.", "Theorem fine : True"),
+        ("From Coq Require Import Classical.", "From Coq Require Import Classical"),
+        ("Lemma fine : True. exact I. Qed.", "in fine: exact I"),
     ],
 )
-def test_what_is_taken_on_trust_is_named(line, named):
+def test_what_does_not_belong_is_named(line, named):
     with pytest.raises(check.NotProved) as refused:
-        check.refuse_unproved("x.v", f"(* Axiom and Admitted are words *)\n{line}\n")
-    assert re.match(rf"x\.v:\d, .*{re.escape(named)}", str(refused.value))
+        check.refuse_unproved("proofs.v", f"(* Axiom and Admitted are words *)\n{line}\n")
+    assert re.match(r"proofs\.v(:\d+)?, ", str(refused.value))
+    assert named in str(refused.value)
 
 
-def test_sections_comments_and_strings_are_not():
-    check.refuse_unproved("x.v", '(* an (* Axiom *) Admitted *)\nDefinition s := "Axiom".')
-    check.refuse_unproved("x.v", "Section S.\nVariable V : nat.\nHypothesis one : V = 1.\nEnd S.")
+def test_theorems_have_a_file_of_their_own():
+    for word in ("Lemma", "Remark"):
+        with pytest.raises(check.NotProved, match=f"theorems.v:1, {word} fine"):
+            check.refuse_unproved("theorems.v", f"{word} fine : True. Proof. exact I. Qed.")
+
+
+def test_sections_comments_and_strings_pass():
+    check.refuse_unproved("proofs.v", "(* an (* Axiom *) Admitted. *)\nSection S. (* x *) End S.")
+    check.refuse_unproved("proofs.v", "Section S.\nVariable V : nat.\nHypothesis one : V = 1.\nEnd S.")
+    check.refuse_unproved("proofs.v", "Lemma admit_nothing : 1 < 2.+1.\nProof. by []. Qed.")
     for name in check.FILES:
         check.refuse_unproved(name, (PROOFS / name).read_text())
 
@@ -143,6 +171,35 @@ def test_a_coq_that_says_nothing(tmp_path):
     assert "Coq answered 0 times about the axioms of" in told.stderr
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "alterations.toml: an entry without 'alteration'"),
+        ("alteration = []\nharmless = []", "alterations.toml: want at least one [[alteration]]"),
+        ("alteration = [", "alterations.toml: "),
+        ('[[alteration]]\nname = "x"\n[[harmless]]\nname = "y"', "an entry without 'definition'"),
+    ],
+)
+def test_a_list_of_alterations_that_cannot_be_read(proofs, tmp_path, text, said):
+    fake_coq(tmp_path, "8.16.1")
+    (proofs / "alterations.toml").write_text(text)
+    told = run("--folder", proofs, path=tmp_path)
+    assert told.returncode == 2
+    assert said in told.stderr
+    assert told.stderr.count("\n") == 1
+
+
+def test_a_folder_that_is_not_there(tmp_path):
+    fake_coq(tmp_path, "8.16.1")
+    told = run("--folder", tmp_path / "nowhere", path=tmp_path)
+    assert told.returncode == 2
+    assert told.stderr.startswith("cannot check: programs.v: ")
+
+
+def test_only_the_whole_result_of_this_folder_is_stored(proofs):
+    assert run("--save", "--quick").returncode == run("--save", "--folder", proofs).returncode == 2
+
+
 def test_an_alteration_that_no_longer_applies(proofs):
     text = (proofs / "programs.v").read_text()
     one = {"definition": "excess", "coq": {"old": "max", "new": "min"}}
@@ -192,29 +249,62 @@ def test_a_theorem_that_is_false_is_named(proofs):
 
 
 @needs_coq
-def test_an_axiom_is_found_even_under_another_name(proofs, monkeypatch):
-    """Print Assumptions sees what the search for words does not."""
-    proof = "Proof. by move=> dp dq z; rewrite -[RHS](identity x dp dq) rejected // z mul0r addr0. Qed."
-    change(proofs / "proofs.v", proof, "Proof. admit. Admitted.")
-    with pytest.raises(check.NotProved, match=r"proofs.v:\d+, in identity_without_residual: admit"):
-        check.check(proofs, alterations=False)
-    monkeypatch.setattr(check, "refuse_unproved", lambda name, text: None)
-    with pytest.raises(
-        check.NotProved, match=r"one_token_without_residual rests on .*identity_without_residual"
-    ):
-        check.check(proofs, alterations=False)
+def test_a_weaker_theorem_is_named(proofs):
+    text = (proofs / "theorems.v").read_text()
+    statement = "samples (generate Q stop k more (token P Q) n s) (plain P stop n s)"
+    theorem = re.search(rf"Theorem token_text : {re.escape(statement)}\..*?Qed\.", text, re.S)[0]
+    weaker = f"Theorem token_text : {statement} \\/ n = n.\nProof. by right. Qed."
+    (proofs / "theorems.v").write_text(text.replace(theorem, weaker))
+    with pytest.raises(check.NotProved, match="theorem token_text does not say what is stored"):
+        check.check(proofs, stored=STORED, alterations=False)
+
+
+@needs_coq
+def test_a_missing_or_a_new_theorem_is_named(proofs):
+    stored = STORED | {"theorems": STORED["theorems"] | {"gone": "True"}}
+    with pytest.raises(check.NotProved, match="theorem gone is not there any more"):
+        check.check(proofs, stored=stored, alterations=False)
+    fewer = {name: says for name, says in STORED["theorems"].items() if name != "token_text"}
+    with pytest.raises(check.NotProved, match="theorem token_text is new"):
+        check.check(proofs, stored=STORED | {"theorems": fewer}, alterations=False)
+
+
+UNSAFE = "Unset Guard Checking.\nFixpoint anything (P : Prop) (n : nat) {struct n} : P := anything P n.\n"
+
+
+@needs_coq
+@pytest.mark.parametrize(
+    ("before", "proof", "rests_on"),
+    [
+        ("", "admit. Admitted.", "bad"),
+        ("Axiom easy : False.\n", "exact easy. Qed.", "easy : False"),
+        (UNSAFE, "exact (anything _ 0). Qed.", "anything is assumed to be guarded"),
+    ],
+)
+def test_coq_says_what_a_theorem_rests_on(tmp_path, before, proof, rests_on):
+    """What the reading of the files would refuse, Print Assumptions sees too, and coqchk."""
+    (tmp_path / "programs.v").write_text("")
+    (tmp_path / "theorems.v").write_text(f"{before}Theorem bad : False. Proof. {proof}\n")
+    for name in ("programs.v", "theorems.v"):
+        check.coqc(tmp_path, name)
+    assert rests_on in check.assumptions(tmp_path, ["bad"])["bad"]
+    with pytest.raises(check.NotProved, match="coqchk"):
+        check.read_by_coqchk(tmp_path)
 
 
 @needs_coq
 def test_an_unused_axiom_is_found_by_coqchk(tmp_path):
     """Where no theorem rests on it, Print Assumptions is silent."""
-    (tmp_path / "theorems.v").write_text("Theorem fine : True. Proof. exact I. Qed.\n")
+    (tmp_path / "programs.v").write_text("")
+    check.coqc(tmp_path, "programs.v")
+    fine = "Theorem fine : True. Proof. exact I. Qed.\n"
+    (tmp_path / "theorems.v").write_text(fine)
     check.coqc(tmp_path, "theorems.v")
     check.read_by_coqchk(tmp_path)
-    (tmp_path / "theorems.v").write_text("Axiom unused : False.\nTheorem fine : True. Proof. exact I. Qed.\n")
+    (tmp_path / "theorems.v").write_text(f"Axiom unused : False.\n{fine}")
     check.coqc(tmp_path, "theorems.v")
-    assert check.assumptions(tmp_path, ["fine"]) == {"fine": []}
-    with pytest.raises(check.NotProved, match=r"coqchk: SpecDecode\.theorems\.unused"):
+    assert check.assumptions(tmp_path, ["fine"]) == {"fine": ""}
+    with pytest.raises(check.NotProved, match=r"coqchk, Axioms: SpecDecode\.theorems\.unused"):
         check.read_by_coqchk(tmp_path)
 
 
