@@ -96,8 +96,8 @@ def _distributions(values: Rows, name: str, shape: tuple[int | None, ...]) -> np
         raise ValueError(f"{name}: entries of type {array.dtype}; want floats or Fractions")
     numbers = array if array.dtype == object else array.astype(float, copy=False)
     tolerance = _tolerance(array)
-    # A NaN fails every comparison. Entries are bounded first, so that no sum can overflow; each by itself, for
-    # entries may be unknown numbers, whose order among themselves is nobody's business here.
+    # A NaN fails every comparison. Entries are bounded first, so that no sum can overflow; each by itself,
+    # for entries may be unknown numbers, whose order among themselves is nobody's business here.
     if not (np.all(numbers >= 0) and np.all(numbers <= 1 + tolerance)):
         raise ValueError(f"{name}: {_fault(numbers, tolerance)}")
     sums = numbers.sum(axis=-1)

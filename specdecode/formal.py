@@ -7,6 +7,7 @@ the same text in Python, where it can be run on fractions and put beside the pac
 A program returns, draws a token from a row, or flips a coin. `@program` lets one write `x = yield m` for
 Coq's `x <- m ;;`. Tokens are ints, texts tuples of them, rows sequences of numbers in any arithmetic, and a
 model is a function from a text to a row. Nothing is checked here: `runs` asks whether a program can run.
+Where Coq's x/0 is 0, a residual of nothing raises; `replacement` never asks for one.
 """
 
 import inspect

@@ -10,22 +10,25 @@ rows of a given size (chapter 11).
 What needs more than + − × ÷ and comparison (exp, log, float()) cannot be followed, and is refused.
 """
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 from itertools import product
 from types import MappingProxyType, ModuleType
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
-from specdecode.checks import as_count
+from specdecode.checks import as_count, as_tokens
 
 __all__ = ["Answer", "Undecided", "certify_for_all_rows", "completed_round", "for_all_rows"]
 
 _TIMEOUT = 60_000  # milliseconds for one question
 _SMALL = 24  # the largest denominator tried for a counterexample
-_RAISED = (ArithmeticError, ValueError)  # what code raises on rows it cannot take
+_MOST_CASES = 5_000  # cases and splits, all told
+_MOST_ANSWERS = 500  # comparisons of uniforms on one path
 
 
 class Undecided(RuntimeError):
@@ -87,7 +90,8 @@ def for_all_rows(claim: Callable, vocab_size: int, n_rows: int = 2, *, positive:
     Guarantee
     ---------
     `holds` is a theorem about all real rows of that size, as far as Z3 and this room are right, and the code
-    depends on nothing but the numbers it is given. A counterexample is evaluated again in Fractions.
+    depends on nothing but the values of the numbers it is given. Each case is evaluated once more in
+    Fractions, and so is a counterexample. Floats in the code count as the exact numbers they are.
 
     Examples
     --------
@@ -104,31 +108,48 @@ def for_all_rows(claim: Callable, vocab_size: int, n_rows: int = 2, *, positive:
     facts += [z3.Sum(row) == 1 for row in rows]
 
     def question(case: _Case) -> Any:
-        try:
-            sides = claim(*(np.array([_Entry(case, entry) for entry in row], dtype=object) for row in rows))
-            found, expected = ([_parts(value) for value in side] for side in sides)
-        except _RAISED:
-            return z3.BoolVal(True)  # nothing comes out at all
-        if len(found) != len(expected):
-            raise Undecided(f"the claim equates {len(found)} numbers with {len(expected)}")
+        given = (np.array([_Entry(case, entry) for entry in row], dtype=object) for row in rows)
+        found, expected = _sides(claim(*given), _parts)
         return z3.Or(*(a * d != c * b for (a, b), (c, d) in zip(found, expected)))
 
-    wrong, cases = [], 0
+    wrong, cases, raised = [], 0, None
     for case, differs in _cases(question, facts):
         cases += 1
+        if isinstance(differs, Exception):  # nothing comes out at all
+            raised, differs = differs, z3.BoolVal(True)
         if _satisfied([*case.facts, differs]):
             wrong.append([*case.facts, differs])
+        else:
+            there = _numbers(_satisfied(case.facts), rows)
+            found, expected = _sides(claim(*_as_arrays(there)), Fraction)
+            if found != expected:
+                raise Undecided(
+                    f"in Fractions it does not hold at {there}: the code looks at more than values"
+                )
     if not wrong:
         return Answer(True, cases)
     there = _smallest(wrong, rows)
     try:
-        sides = claim(*(np.array(row, dtype=object) for row in there))
-        found, expected = (tuple(Fraction(value) for value in side) for side in sides)
-    except _RAISED as error:
+        found, expected = _sides(claim(*_as_arrays(there)), Fraction)
+    except Exception as error:
         return Answer(False, cases, there, error=repr(error))
+    if found == expected and raised:
+        raise Undecided(f"on unknown entries the code raised {raised!r}; it cannot be followed") from raised
     if found == expected:
         raise Undecided(f"the solver's counterexample {there} is none in Fractions")
     return Answer(False, cases, there, found, expected)
+
+
+def _sides(sides: Any, number: Callable) -> tuple[tuple, tuple]:
+    """Both sides of a claim, number by number."""
+    found, expected = (tuple(number(value) for value in side) for side in sides)
+    if len(found) != len(expected):
+        raise Undecided(f"the claim equates {len(found)} numbers with {len(expected)}")
+    return found, expected
+
+
+def _as_arrays(rows: Sequence[Sequence[Fraction]]) -> list[np.ndarray]:
+    return [np.array(row, dtype=object) for row in rows]
 
 
 def certify_for_all_rows(
@@ -158,7 +179,7 @@ def certify_for_all_rows(
 
     Guarantee
     ---------
-    As `for_all_rows`. The bonus row, behind k tokens, is not looked at.
+    As `for_all_rows`. What comes behind k tokens is not looked at: the bonus row is one fixed row.
 
     Examples
     --------
@@ -201,7 +222,8 @@ def completed_round(verifier: Callable, k: int = 1) -> Callable:
         size, half = len(rows[0]), len(rows) // 2
         short = [text for length in range(k) for text in product(range(size), repeat=length)]
         target, draft = dict(zip(short, rows[:half])), dict(zip(short, rows[half:]))
-        bonus = np.array([Fraction(1), *[Fraction(0)] * (size - 1)], dtype=object)
+        ends = [Fraction(1, 3), *[Fraction(0)] * (size - 2), Fraction(2, 3)] if size > 1 else [Fraction(1)]
+        bonus = np.array(ends, dtype=object)  # not a row that code would look for
         whole = list(product(range(size), repeat=k))
 
         def onwards(text: tuple[int, ...], start: int) -> Any:
@@ -221,7 +243,12 @@ def completed_round(verifier: Callable, k: int = 1) -> Callable:
             target_dists = np.array([*(target[drafted[:i]] for i in range(k)), bonus])
             for run in _runs():
                 tokens = verifier(np.array(drafted), draft_dists.copy(), target_dists.copy(), run)
-                emitted = tuple(int(token) for token in tokens)[:k]
+                if run.trouble:  # the verifier may have swallowed it
+                    raise run.trouble
+                emitted = tuple(as_tokens(tokens, "emitted", size))
+                if not 1 <= len(emitted) <= k + 1:
+                    raise ValueError(f"verifier emitted {len(emitted)} tokens for k = {k}; want 1 to k + 1")
+                emitted = emitted[:k]
                 for text in whole:
                     if text[: len(emitted)] == emitted:
                         masses[text] += mass * run.probability * onwards(text, len(emitted))
@@ -234,7 +261,7 @@ def completed_round(verifier: Callable, k: int = 1) -> Callable:
 
 
 class _Split(BaseException):
-    """A comparison that the facts leave open. No `Exception`, so that no program can swallow it."""
+    """A comparison that the facts leave open."""
 
     def __init__(self, condition: Any) -> None:
         super().__init__(str(condition))
@@ -250,9 +277,20 @@ class _Case:
         self._solver.set("timeout", _TIMEOUT)
         self._solver.add(*facts)
         self._models: list[Any] = []  # numbers that satisfy the facts: most questions are open already there
+        self.trouble: BaseException | None = None  # raised in this case, whether the code swallowed it or not
+        self.closed = False
+        self._asked: dict[int, tuple[Any, bool]] = {}
 
     def decides(self, condition: Any) -> bool:
         """Whether a condition on the unknowns holds; splits the case if it may or may not."""
+        if self.closed:
+            self.refuse("an entry was kept from an earlier run; the code must depend on its rows alone")
+        asked = condition.get_id()  # equal terms have equal ids while one of them is kept
+        if asked not in self._asked:
+            self._asked[asked] = condition, self._decide(condition)
+        return self._asked[asked][1]
+
+    def _decide(self, condition: Any) -> bool:
         z3 = _z3()
         condition = z3.simplify(condition)
         if z3.is_true(condition) or z3.is_false(condition):
@@ -266,9 +304,15 @@ class _Case:
                 if answer in seen or self._may(condition if answer else z3.Not(condition))
             ]
             if len(possible) == 2:
-                raise _Split(condition)
+                self.trouble = self.trouble or _Split(condition)
+                raise self.trouble
             self._known[key] = possible[0]
         return self._known[key]
+
+    def refuse(self, why: str) -> NoReturn:
+        """Give up on this case, and remember it: code that swallows the error must not be believed."""
+        self.trouble = Undecided(why)
+        raise self.trouble
 
     def _may(self, condition: Any) -> bool:
         self._solver.push()
@@ -286,14 +330,28 @@ class _Case:
 
 
 def _cases(question: Callable[[_Case], Any], facts: list[Any]) -> Iterator[tuple[_Case, Any]]:
-    """Every case that comparisons make of the facts, each with the answer to the question in it."""
-    waiting = [_Case(facts)]
+    """Every case that comparisons make of the facts, each with the answer in it, or what was raised."""
+    waiting, asked = [_Case(facts)], 0
     while waiting:
-        case = waiting.pop()
+        case, answer = waiting.pop(), None
+        asked += 1
+        if asked > _MOST_CASES:
+            raise Undecided(
+                f"more than {_MOST_CASES} cases; make the vocabulary or k smaller, or rows positive"
+            )
         try:
-            yield case, question(case)
-        except _Split as split:
-            waiting += case.split(split.condition)
+            answer = question(case)
+        except (_Split, Undecided) as trouble:
+            case.trouble = case.trouble or trouble
+        except Exception as error:
+            answer = error
+        case.closed = True
+        if isinstance(case.trouble, _Split):
+            waiting += case.split(case.trouble.condition)
+        elif case.trouble:
+            raise case.trouble
+        else:
+            yield case, answer
 
 
 def _model(solver: Any) -> Any:
@@ -327,24 +385,48 @@ def _smallest(claims: list[list[Any]], rows: list[list[Any]]) -> tuple[tuple[Fra
             break
     else:
         model = _satisfied(claims[0])
-    return tuple(
-        tuple(model.eval(entry, model_completion=True).as_fraction() for entry in row) for row in rows
-    )
+    return _numbers(model, rows)
+
+
+def _numbers(model: Any, rows: list[list[Any]]) -> tuple[tuple[Fraction, ...], ...]:
+    """What a model says the rows are."""
+
+    def number(entry: Any) -> Fraction:
+        value = model.eval(entry, model_completion=True)
+        if not hasattr(value, "as_fraction"):
+            raise Undecided(f"the solver answers with an irrational number, {value}, which no Fraction is")
+        return Fraction(value.as_fraction())
+
+    return tuple(tuple(number(entry) for entry in row) for row in rows)
+
+
+def _is_beyond(value: Any) -> bool:
+    """Whether a value is infinite or NaN, which compares with every entry as it does with 0."""
+    return isinstance(value, float | np.floating) and not math.isfinite(value)
 
 
 def _term(value: Any) -> Any:
     """A known number as the solver's; None for what is no number."""
-    if isinstance(value, bool | int | float | Fraction | np.integer | np.floating):
-        exact = Fraction(int(value)) if isinstance(value, np.integer) else Fraction(value)
-        return _z3().RealVal(f"{exact.numerator}/{exact.denominator}")
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, int | float | Fraction):
+        return _known_number(Fraction(value))
     return None
+
+
+@cache
+def _known_number(value: Fraction) -> Any:
+    return _z3().RealVal(str(value))
 
 
 def _parts(value: Any) -> tuple[Any, Any]:
     """Numerator and denominator of an entry or a number, as the solver's terms."""
     if isinstance(value, _Entry):
         return value.num, value.den
-    return _term(value), _z3().RealVal(1)
+    term = _term(value)
+    if term is None:
+        raise TypeError(f"{value!r} is no number")
+    return term, _z3().RealVal(1)
 
 
 class _Entry:
@@ -360,6 +442,8 @@ class _Entry:
     def _with(self, other: Any, operation: Callable) -> Any:
         if isinstance(other, _Uniform):
             return NotImplemented
+        if _is_beyond(other):
+            self.case.refuse(f"{other} went into arithmetic; only comparison with it can be followed")
         if not isinstance(other, _Entry):
             term = _term(other)
             if term is None:
@@ -421,31 +505,39 @@ class _Entry:
         return -self if self < 0 else self
 
     def __lt__(self, other: Any) -> Any:
-        return self._with(other, _Entry._below)
+        return other > 0.0 if _is_beyond(other) else self._with(other, _Entry._below)
 
     def __gt__(self, other: Any) -> Any:
-        return self._with(other, lambda a, b: b._below(a))
+        return other < 0.0 if _is_beyond(other) else self._with(other, lambda a, b: b._below(a))
 
     def __le__(self, other: Any) -> Any:
-        return self._with(other, lambda a, b: not b._below(a))
+        return other >= 0.0 if _is_beyond(other) else self._with(other, lambda a, b: not b._below(a))
 
     def __ge__(self, other: Any) -> Any:
-        return self._with(other, lambda a, b: not a._below(b))
+        return other <= 0.0 if _is_beyond(other) else self._with(other, lambda a, b: not a._below(b))
 
     def __eq__(self, other: Any) -> Any:
-        return self._with(other, _Entry._equals)
+        return other == 0.0 if _is_beyond(other) else self._with(other, _Entry._equals)
 
     __hash__ = None  # type: ignore[assignment]
 
     def __bool__(self) -> bool:
         return self != 0
 
-    def __float__(self) -> float:
-        raise Undecided(
-            "an unknown entry was turned into a float; only + − × ÷ and comparison can be followed"
+    def _refuse(self, *_: Any) -> NoReturn:
+        self.case.refuse(
+            "an unknown entry went into more than + − × ÷ and comparison: float(), a power, a log"
         )
 
-    __int__ = __float__
+    __float__ = __int__ = __index__ = __complex__ = __round__ = __floor__ = __trunc__ = _refuse
+    __pow__ = __rpow__ = __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = _refuse
+    exp = log = log2 = sqrt = rint = _refuse
+
+    def __copy__(self) -> "_Entry":
+        return self
+
+    def __deepcopy__(self, memo: Any) -> "_Entry":
+        return self
 
     def __repr__(self) -> str:
         return f"{self.num}" if self.den.eq(_z3().RealVal(1)) else f"({self.num}) / ({self.den})"
@@ -458,26 +550,58 @@ class _Run:
     """One way through a verifier's draws: its rng."""
 
     def __init__(self, script: Sequence[bool]) -> None:
-        self.script, self._asked, self.forks = list(script), 0, []
-        self._uniforms: list[_Uniform] = []
+        self._script, self._asked = list(script), 0
+        self.forks: list[list[bool]] = []
+        self.ends: list[list[Any]] = []  # what is known of each uniform: [low, high]
+        self.trouble: Undecided | None = None
 
-    def random(self) -> "_Uniform":
-        self._uniforms.append(_Uniform(self))
-        return self._uniforms[-1]
+    def random(self, size: Any = None) -> Any:
+        if size is not None:
+            drawn = np.empty(size, dtype=object)
+            drawn.flat = [self.random() for _ in range(drawn.size)]
+            return drawn
+        self.ends.append([Fraction(0), Fraction(1)])
+        return _Uniform(self, len(self.ends) - 1)
 
-    def answer(self) -> bool:
-        if self._asked == len(self.script):
-            self.forks.append([*self.script, False])
-            self.script.append(True)
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        self.refuse(f"rng.{name} was asked for; only rng.random() can be followed")
+
+    def __deepcopy__(self, memo: Any) -> NoReturn:
+        self.refuse("the rng was copied, and a copy would draw the same uniforms")
+
+    __copy__ = __reduce__ = lambda self: self.__deepcopy__(None)
+
+    def refuse(self, why: str) -> NoReturn:
+        self.trouble = Undecided(why)
+        raise self.trouble
+
+    def below(self, which: int, threshold: Any) -> bool:
+        """Whether a uniform is below a threshold; decides it where both are possible."""
+        low, high = self.ends[which]
+        if threshold <= low:
+            return False
+        if threshold >= high:
+            return True
+        if self._asked == len(self._script):
+            if self._asked == _MOST_ANSWERS:
+                self.refuse(
+                    f"uniforms were compared more than {_MOST_ANSWERS} times: a loop that may never end"
+                )
+            self.forks.append([*self._script, False])
+            self._script.append(True)
         self._asked += 1
-        return self.script[self._asked - 1]
+        answer = self._script[self._asked - 1]
+        self.ends[which][answer] = threshold  # the high end if it is below, else the low one
+        return answer
 
     @property
     def probability(self) -> Any:
-        product: Any = Fraction(1)
-        for uniform in self._uniforms:
-            product = product * (uniform.high - uniform.low)
-        return product
+        mass: Any = Fraction(1)
+        for low, high in self.ends:
+            mass = mass * (high - low)
+        return mass
 
 
 def _runs() -> Iterator[_Run]:
@@ -490,30 +614,36 @@ def _runs() -> Iterator[_Run]:
 
 
 class _Uniform:
-    """A uniform known to lie in [low, high), whose ends may be unknown entries."""
+    """scale · u + shift, for a uniform u known to lie between two ends, all of which may be unknown."""
 
-    __slots__ = ("_run", "high", "low")
+    __slots__ = ("_run", "_scale", "_shift", "_which")
 
-    def __init__(self, run: _Run) -> None:
-        self._run, self.low, self.high = run, Fraction(0), Fraction(1)
+    def __init__(self, run: _Run, which: int, scale: Any = 1, shift: Any = 0) -> None:
+        self._run, self._which, self._scale, self._shift = run, which, scale, shift
 
-    def _below(self, threshold: Any) -> Any:
-        if threshold is self:
+    def _below(self, other: Any) -> Any:
+        if other is self:
             return False  # as a sorted search asks of its key
-        if not isinstance(threshold, _Entry) and _term(threshold) is None:
+        if isinstance(other, _Uniform):
+            self._run.refuse("two uniforms were compared with each other; compare each with a number")
+        if _is_beyond(other):
+            return other > 0.0
+        threshold = self._number(other)
+        if threshold is None:
             return NotImplemented
-        if not isinstance(threshold, _Entry):
-            threshold = Fraction(threshold)
-        if threshold <= self.low:
-            return False
-        if threshold >= self.high:
-            return True
-        below = self._run.answer()
-        if below:
-            self.high = threshold
-        else:
-            self.low = threshold
-        return below
+        if self._scale == 0:
+            return bool(self._shift < threshold)
+        if (self._scale, self._shift) == (1, 0):
+            return self._run.below(self._which, threshold)
+        at = (threshold - self._shift) / self._scale
+        return self._run.below(self._which, at) == bool(self._scale > 0)
+
+    @staticmethod
+    def _number(value: Any) -> Any:
+        """An entry or a Fraction; None for what is no number."""
+        if isinstance(value, _Entry) or _term(value) is None:
+            return value if isinstance(value, _Entry) else None
+        return Fraction(value.item() if isinstance(value, np.generic) else value)
 
     def __lt__(self, other: Any) -> Any:
         return self._below(other)
@@ -528,8 +658,46 @@ class _Uniform:
     def __gt__(self, other: Any) -> Any:
         return False if other is self else self.__ge__(other)
 
-    def __float__(self) -> float:
-        raise Undecided("a uniform was turned into a float; only comparison with numbers can be followed")
+    def _affine(self, other: Any, scale: Callable, shift: Callable) -> Any:
+        if isinstance(other, _Uniform):
+            self._run.refuse("two uniforms were combined; combine each with a number")
+        number = self._number(other)
+        if number is None:
+            return NotImplemented
+        return _Uniform(self._run, self._which, scale(self._scale, number), shift(self._shift, number))
+
+    def __add__(self, other: Any) -> Any:
+        return self._affine(other, lambda a, x: a, lambda b, x: b + x)
+
+    def __sub__(self, other: Any) -> Any:
+        return self._affine(other, lambda a, x: a, lambda b, x: b - x)
+
+    def __rsub__(self, other: Any) -> Any:
+        return self._affine(other, lambda a, x: -a, lambda b, x: x - b)
+
+    def __mul__(self, other: Any) -> Any:
+        return self._affine(other, lambda a, x: a * x, lambda b, x: b * x)
+
+    def __truediv__(self, other: Any) -> Any:
+        return self._affine(other, lambda a, x: a / x, lambda b, x: b / x)
+
+    __radd__, __rmul__ = __add__, __mul__
+
+    def __copy__(self) -> "_Uniform":
+        return self
+
+    def __deepcopy__(self, memo: Any) -> "_Uniform":
+        return self
+
+    def _refuse(self, *_: Any) -> NoReturn:
+        self._run.refuse(
+            "a uniform went into more than + − × ÷ by a number and comparison: float(), int(), a log"
+        )
+
+    __float__ = __int__ = __index__ = __complex__ = __round__ = __floor__ = __trunc__ = __abs__ = _refuse
+    __pow__ = __rpow__ = __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __rtruediv__ = _refuse
+    __eq__ = __ne__ = __neg__ = exp = log = sqrt = _refuse
+    __hash__ = None  # type: ignore[assignment]
 
 
 def _z3() -> ModuleType:

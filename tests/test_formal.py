@@ -234,6 +234,31 @@ def test_a_policy_with_a_history():
     assert expected != both_texts(target, draft, 1, 3, None, *rules)[1], "the policy should show"
 
 
+def test_what_a_policy_is_told():
+    """The history grows round by round, at its end, and with the text: what it emitted, after the cut."""
+    P, Q = (rows_of(model) for model in DENSE)
+    told = set()
+
+    def k(before, s):
+        told.add((before, s))
+        return 1 + len(before) + (len(s) > 2)
+
+    def more(before, s, xs):
+        told.add((before, s))
+        assert len(xs) < k(before, s)
+        return True
+
+    formal.law(formal.generate(Q, never, k, more, partial(formal.token, P, Q), 3, (0,)))
+    assert {len(before) for before, _ in told} == {0, 1, 2}
+    for before, s in told:
+        text, earlier = (0,), ()
+        for drafted, emitted in before:
+            assert len(drafted) == 1 + len(earlier) + (len(text) > 2), "the order of the rounds"
+            assert drafted[: len(emitted) - 1] == emitted[:-1], "drafted, then emitted"
+            text, earlier = text + emitted, (*earlier, (drafted, emitted))
+        assert s == text
+
+
 @pytest.mark.parametrize("make", [ArgmaxDraft, lambda draft: NGramDraft(3)])
 def test_drafts_that_choose(make):
     """A draft that chooses its tokens has one-hot rows; a look-up that finds nothing is a policy."""
@@ -305,6 +330,26 @@ def test_a_harmless_alteration_is_not(alteration):
 
 def test_the_programs_themselves_are_not_refuted():
     assert formal.refuted(formal) is None
+
+
+def test_what_cannot_run():
+    half = [F(1, 2), F(1, 2)]
+    assert formal.runs(formal.draw(half))
+    for p in ([F(1, 2), F(1, 3)], [F(3, 2), F(-1, 2)]):
+        assert not formal.runs(formal.draw(p))
+    for c in (F(4, 3), F(-1, 3)):
+        assert not formal.runs(formal.flip(c))
+    certain = formal.bind(formal.draw([1, 0]), lambda x: formal.Ret(x) if x == 0 else formal.flip(2))
+    assert not formal.runs(certain), "branches of probability 0 count"
+
+
+def test_which_texts_are_whole():
+    def stops(token):
+        return token == 2
+
+    whole = [(), (0,), (2,), (0, 0), (0, 2), (2, 0), (0, 0, 0)]
+    assert [ys for ys in whole if formal.whole(stops, 2, ys)] == [(2,), (0, 0), (0, 2)]
+    assert [ys for ys in whole if formal.whole(stops, 0, ys)] == [()]
 
 
 def test_altering_what_is_not_there():

@@ -1,5 +1,6 @@
 """For all rows at once: right rules hold, wrong ones do not, and each counterexample is one for the code."""
 
+import copy
 from fractions import Fraction as F
 from itertools import product
 
@@ -9,7 +10,7 @@ import z3
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from specdecode import exact, verifiers
+from specdecode import exact, symbolic, verifiers
 from specdecode.museum import EXHIBITS
 from specdecode.proof import induced_from_dists
 from specdecode.rule import acceptance, overlap, residual
@@ -194,16 +195,167 @@ def test_two_positions_are_those_of_exact(weights, verifier):
 
 @pytest.mark.parametrize("name", ["softmaxed-residual", "typical"])
 def test_what_cannot_be_followed_is_refused(name):
-    with pytest.raises(Undecided, match="an unknown entry was turned into a float"):
+    with pytest.raises(Undecided, match="an unknown entry went into more than"):
         certify_for_all_rows(EXHIBITS[name].sampler, 2)
 
 
-def test_a_uniform_turned_into_a_float_is_refused():
-    def verifier(draft_tokens, draft_dists, target_dists, rng):
-        return [int(2 * float(rng.random()))]
+def swallows_the_comparison(p, q):
+    try:
+        bad = p[0] > q[0]
+    except BaseException:
+        return p
+    return q if bad else p
 
-    with pytest.raises(Undecided, match="a uniform was turned into a float"):
-        certify_for_all_rows(verifier, 2)
+
+def swallows_the_refusal(p, q):
+    try:
+        float(p[0])
+    except Exception:
+        return p
+    return q
+
+
+def needs_a_power(p, q):
+    try:
+        p[0] ** 2
+    except TypeError:
+        return p
+    return q
+
+
+def looks_at_the_type(p, q):
+    return q if isinstance(p[0], F) else p
+
+
+def keeps_an_entry(p, q, memo={}):  # noqa: B006
+    first, _ = memo.setdefault(len(p), (p, q))
+    return p if first[0] > q[0] else [*p]
+
+
+@pytest.mark.parametrize(
+    ("emits", "why"),
+    [
+        (swallows_the_refusal, "an unknown entry went into more than"),
+        (needs_a_power, "an unknown entry went into more than"),
+        (looks_at_the_type, "the code looks at more than values"),
+        (keeps_an_entry, "an entry was kept from an earlier run|in Fractions|more than"),
+        (lambda p, q: [], "the claim equates 0 numbers with 2"),
+        (lambda p, q: [*p, 5], "the claim equates 3 numbers with 2"),
+        (lambda p, q: np.log(p), "an unknown entry went into more than"),
+        (lambda p, q: p * float("inf"), "inf went into arithmetic"),
+        (lambda p, q: q if 2 * p[0] * p[0] == 1 else p, "irrational"),
+        (lambda p, q: [hash(p[0]), *p[1:]], "it cannot be followed|is none in Fractions"),
+    ],
+)
+def test_code_that_could_deceive(emits, why):
+    with pytest.raises(Undecided, match=why):
+        for_all_rows(lambda p, q: (emits(p, q), p), 2)
+
+
+def test_a_swallowed_comparison_splits_all_the_same():
+    assert not for_all_rows(lambda p, q: (swallows_the_comparison(p, q), p), 2).holds
+
+
+def test_a_loop_over_cases_ends(monkeypatch):
+    monkeypatch.setattr(symbolic, "_MOST_CASES", 50)
+
+    def counts(p, q):
+        k = 1
+        while p[0] * k < 1:
+            k += 1
+        return p
+
+    with pytest.raises(Undecided, match="more than 50 cases"):
+        for_all_rows(lambda p, q: (counts(p, q), p), 2)
+
+
+@pytest.mark.parametrize("beyond", [float("inf"), -float("inf"), float("nan")])
+def test_infinities_compare_as_they_do_with_numbers(beyond):
+    def emits(p, q):
+        same = [(x < beyond, x <= beyond, x > beyond, x >= beyond, x == beyond) for x in (p[0], 0.5)]
+        return p if same[0] == same[1] else q
+
+    assert for_all_rows(lambda p, q: (emits(p, q), p), 2).holds
+
+
+right = verifiers.token
+
+
+@pytest.mark.parametrize(
+    "verifier",
+    [
+        lambda d, q, p, rng: [right(d, q, p, rng)[0] - 2],
+        lambda d, q, p, rng: [right(d, q, p, rng)[0] + 0.5],
+        lambda d, q, p, rng: [right(d, q, p, rng)[0] + 2],
+        lambda d, q, p, rng: [],
+        lambda d, q, p, rng: right(d, q, p, rng) if p[1][0] == 1 else [0],
+        lambda d, q, p, rng: right(d, q, p, rng) if rng.random() < p[1][0] else [0],
+        lambda d, q, p, rng: [int(np.flatnonzero(p[0] > q[0])[0])],
+    ],
+)
+def test_verifiers_that_could_deceive(verifier):
+    assert not certify_for_all_rows(verifier, 2).holds
+
+
+def in_other_words(u_below):
+    def verifier(d, q, p, rng):
+        x = d[0]
+        if u_below(rng, p[0][x], q[0][x]):
+            return [x, draw(p[1], rng.random())]
+        return [draw(verifiers.replacement(p[0], q[0]), rng.random())]
+
+    return verifier
+
+
+@pytest.mark.parametrize(
+    "u_below",
+    [
+        lambda rng, p, q: rng.random() * q < p,
+        lambda rng, p, q: 1 - rng.random() <= p / q,
+        lambda rng, p, q: (rng.random(1) < p / q)[0],
+        lambda rng, p, q: rng.random() - p / q < 0,
+        lambda rng, p, q: p / q > (rng.random() + 1) / 2 * 2 - 1,
+        lambda rng, p, q: rng.random(size=(2, 1))[1, 0] < min(1, p / q) and rng.random() < float("inf"),
+    ],
+)
+def test_coins_in_other_words(u_below):
+    assert certify_for_all_rows(in_other_words(u_below), 2).holds
+    assert not certify_for_all_rows(in_other_words(lambda *row: not u_below(*row)), 2).holds
+
+
+@pytest.mark.parametrize(
+    ("uses", "why"),
+    [
+        (lambda rng: int(2 * float(rng.random())), "a uniform went into more than"),
+        (lambda rng: int(2 * rng.random()), "a uniform went into more than"),
+        (lambda rng: int(rng.random() < rng.random()), "two uniforms were compared"),
+        (lambda rng: int(rng.random() + rng.random() < 1), "two uniforms were combined"),
+        (lambda rng: int(rng.choice(2)), "rng.choice was asked for"),
+        (lambda rng: int(copy.deepcopy(rng).random() < 0.5), "the rng was copied"),
+    ],
+)
+def test_uniforms_that_cannot_be_followed(uses, why):
+    def swallows(d, q, p, rng):
+        try:
+            return [uses(rng)]
+        except Exception:
+            return right(d, q, p, rng)
+
+    for verifier in (lambda d, q, p, rng: [uses(rng)], swallows):
+        with pytest.raises(Undecided, match=why):
+            certify_for_all_rows(verifier, 2)
+
+
+def test_a_loop_over_coins_ends(monkeypatch):
+    monkeypatch.setattr(symbolic, "_MOST_ANSWERS", 20)
+
+    def waits(d, q, p, rng):
+        while rng.random() < 0.5:
+            pass
+        return right(d, q, p, rng)
+
+    with pytest.raises(Undecided, match="uniforms were compared more than 20 times"):
+        certify_for_all_rows(waits, 2)
 
 
 def test_a_solver_that_gives_up_is_not_believed(monkeypatch):
