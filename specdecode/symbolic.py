@@ -430,14 +430,18 @@ def _parts(value: Any) -> tuple[Any, Any]:
 
 
 class _Entry:
-    """A rational function num ÷ den of the unknowns, den > 0; so comparisons need no division."""
+    """A rational function num ÷ den of the unknowns, den > 0; so comparisons need no division.
+
+    Both are kept simplified, so that equal denominators are seen to be equal.
+    """
 
     __slots__ = ("case", "den", "num")
 
     def __init__(self, case: _Case, num: Any, den: Any = None) -> None:
-        z3 = _z3()
-        self.case, self.num = case, z3.simplify(num)
-        self.den = z3.RealVal(1) if den is None else z3.simplify(den)
+        self.case, self.num, self.den = case, num, _known_number(Fraction(1)) if den is None else den
+
+    def _made(self, num: Any, den: Any) -> "_Entry":
+        return _Entry(self.case, _z3().simplify(num), den)
 
     def _with(self, other: Any, operation: Callable) -> Any:
         if isinstance(other, _Uniform):
@@ -453,22 +457,23 @@ class _Entry:
 
     def _plus(self, other: "_Entry") -> "_Entry":
         if self.den.eq(other.den):
-            return _Entry(self.case, self.num + other.num, self.den)
-        return _Entry(self.case, self.num * other.den + other.num * self.den, self.den * other.den)
+            return self._made(self.num + other.num, self.den)
+        den = _z3().simplify(self.den * other.den)
+        return self._made(self.num * other.den + other.num * self.den, den)
 
     def _times(self, other: "_Entry") -> "_Entry":
         if self.den.eq(other.num):
             return _Entry(self.case, self.num, other.den)
         if self.num.eq(other.den):
             return _Entry(self.case, other.num, self.den)
-        return _Entry(self.case, self.num * other.num, self.den * other.den)
+        return self._made(self.num * other.num, _z3().simplify(self.den * other.den))
 
     def _inverse(self) -> "_Entry":
         if self.case.decides(self.num == 0):
             raise ZeroDivisionError("division by an entry that is 0")
         if self.case.decides(self.num > 0):
             return _Entry(self.case, self.den, self.num)
-        return _Entry(self.case, -self.den, -self.num)
+        return self._made(-self.den, _z3().simplify(-self.num))
 
     def _below(self, other: "_Entry") -> bool:
         if self.den.eq(other.den):
@@ -499,7 +504,7 @@ class _Entry:
     __radd__, __rmul__ = __add__, __mul__
 
     def __neg__(self) -> "_Entry":
-        return _Entry(self.case, -self.num, self.den)
+        return self._made(-self.num, self.den)
 
     def __abs__(self) -> "_Entry":
         return -self if self < 0 else self
