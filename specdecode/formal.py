@@ -50,7 +50,7 @@ __all__ = [
 ]
 
 Row = Sequence[Any]
-Text = tuple[int, ...]
+Text = Sequence[int]
 Model = Callable[[Text], Row]
 Stop = Callable[[int], bool]
 

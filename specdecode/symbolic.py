@@ -563,7 +563,8 @@ class _Run:
     def random(self, size: Any = None) -> Any:
         if size is not None:
             drawn = np.empty(size, dtype=object)
-            drawn.flat = [self.random() for _ in range(drawn.size)]
+            for index in np.ndindex(drawn.shape):
+                drawn[index] = self.random()
             return drawn
         self.ends.append([Fraction(0), Fraction(1)])
         return _Uniform(self, len(self.ends) - 1)
@@ -573,10 +574,8 @@ class _Run:
             raise AttributeError(name)
         self.refuse(f"rng.{name} was asked for; only rng.random() can be followed")
 
-    def __deepcopy__(self, memo: Any) -> NoReturn:
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:  # what copy, deepcopy and pickle ask for
         self.refuse("the rng was copied, and a copy would draw the same uniforms")
-
-    __copy__ = __reduce__ = lambda self: self.__deepcopy__(None)
 
     def refuse(self, why: str) -> NoReturn:
         self.trouble = Undecided(why)

@@ -1,6 +1,7 @@
 """For all rows at once: right rules hold, wrong ones do not, and each counterexample is one for the code."""
 
 import copy
+import sys
 from fractions import Fraction as F
 from itertools import product
 
@@ -372,3 +373,9 @@ def test_bad_input():
         certify_for_all_rows(verifiers.token, 2, k=0)
     with pytest.raises(Undecided, match="the claim equates 2 numbers with 1"):
         for_all_rows(lambda p, q: (p, p[:1]), 2)
+
+
+def test_without_z3_the_install_command_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "z3", None)
+    with pytest.raises(ImportError, match=r"pip install 'specdecode\[smt\]'"):
+        for_all_rows(identity, 2)

@@ -321,7 +321,7 @@ def altered(text: str, alteration: dict) -> str:
     start = re.search(rf"^(?:Definition|Fixpoint) {re.escape(definition)}\b", text, re.MULTILINE)
     if not start:
         raise ValueError(f"programs.v defines no {definition}")
-    end = re.compile(r"\.\n\n").search(text, start.end()).start()
+    end = text.index(".\n\n", start.end())
     body = text[start.start() : end]
     if body.count(old) != 1:
         raise ValueError(f"{definition} has {old!r} {body.count(old)} times; want once")
@@ -368,7 +368,7 @@ def check_alterations(folder: Path) -> dict[str, str]:
     for one, refused in zip(harmless, spared):
         if refused is not None:
             raise NotProved(f"{refused} refuses a harmless alteration: {one['difference']}")
-    return {one["name"]: refused for one, refused in zip(wrong, refusals)}
+    return {one["name"]: str(refused) for one, refused in zip(wrong, refusals)}
 
 
 class copied:
@@ -430,7 +430,7 @@ def check(
             if rests_on:
                 raise NotProved(f"{name} rests on more than logic: {rests_on[:300]}")
         result["theorems"] = statements(trial, names)
-        if stored is not None:
+        if stored:
             refuse_other_statements(trial, names, stored["theorems"])
         if coqchk:
             read_by_coqchk(trial)
@@ -452,7 +452,7 @@ def main(arguments: list[str] | None = None) -> int:
             "--save stores the whole result, and of this folder; want it without --quick and --folder"
         )
     try:
-        stored = None if asked.save else json.loads(read(HERE, STORED.name))
+        stored = {} if asked.save else json.loads(read(HERE, STORED.name))
         found = check(asked.folder, stored=stored, alterations=not asked.quick, coqchk=asked.coqchk)
     except NotProved as broken:
         print(f"not proved: {broken}", file=sys.stderr)
