@@ -46,10 +46,12 @@ Section Sequences.
 Variables (R : realFieldType) (V : finType) (P Q : seq V -> V -> R) (stop : pred V).
 Hypotheses (rows_P : forall s, distribution (P s)) (rows_Q : forall s, distribution (Q s)).
 
-(* What "the target's law" means: the chain rule. *)
+(* What "the target's law" means: a text has the probability that the chain rule gives it. *)
+
+Definition indicator (text ys : seq V) : R := (ys == text)%:R.
 
 Theorem plain_is_the_chain_rule n s text :
-  E (plain P stop n s) (fun ys => (ys == text)%:R) = if whole stop n text then chain P s text else 0.
+  E (plain P stop n s) (indicator text) = if whole stop n text then chain P s text else 0.
 Proof. exact: proofs.plain_chain. Qed.
 
 (* A round, whatever stops its draft, completed by the target, has the target's law. *)
