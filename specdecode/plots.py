@@ -244,6 +244,17 @@ def draw_matrix(caught: Mapping[str, Mapping[str, bool]], axes: Axes | None = No
     return axes
 
 
+def _draw_curves(
+    xs: Sequence[float], curves: Mapping[str, Sequence[float]], axes: Axes | None, **style: Any
+) -> Axes:
+    """Labelled curves over the same points, told apart by shade and mark."""
+    axes = axes or plt.figure().gca()
+    shades = plt.get_cmap("cividis")(np.linspace(0, 0.8, len(curves)))
+    for (label, ys), shade, mark in zip(curves.items(), shades, _MARKS):
+        axes.plot(xs, ys, mark + "-", color=shade, label=label, **style)
+    return axes
+
+
 def draw_resolution(
     draws: Sequence[int], curves: Mapping[str, Sequence[float]], axes: Axes | None = None
 ) -> Axes:
@@ -260,10 +271,7 @@ def draw_resolution(
     -------
     Axes
     """
-    axes = axes or plt.figure().gca()
-    shades = plt.get_cmap("cividis")(np.linspace(0, 0.8, len(curves)))
-    for (label, sizes), shade, mark in zip(curves.items(), shades, _MARKS):
-        axes.plot(draws, sizes, mark + "-", color=shade, label=label)
+    axes = _draw_curves(draws, curves, axes)
     axes.set(xscale="log", yscale="log", xlabel="texts sampled", ylabel="total variation seen")
     axes.legend()
     return axes
@@ -399,10 +407,8 @@ def draw_gain(
     -------
     Axes
     """
-    axes = axes or plt.figure().gca()
-    shades = plt.get_cmap("cividis")(np.linspace(0, 0.8, len(curves)))
-    for (label, ratios), colour, mark in zip(curves.items(), shades, _MARKS):
-        axes.plot(acceptance, 100 * (np.asarray(ratios) - 1), mark + "-", color=colour, label=label, ms=4)
+    per_cent = {label: 100 * (np.asarray(ratios) - 1) for label, ratios in curves.items()}
+    axes = _draw_curves(acceptance, per_cent, axes, ms=4)
     axes.set(xlabel="acceptance α of one token", ylabel="more tokens per target pass, %", ylim=(0, None))
     axes.legend()
     return axes

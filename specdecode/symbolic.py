@@ -45,8 +45,8 @@ class Answer:
     cases : int
         Cases into which comparisons split the rows.
     rows : tuple of tuples of Fraction
-        If it does not hold: rows for which it does not, with the smallest common denominator, or with any
-        if that is above 24.
+        If it does not hold: rows for which it does not; those with the smallest common denominator, and of
+        them the first in order, or any if that denominator is above 24.
     found, expected : tuple of Fraction
         What came out there, and what should have.
     error : str
@@ -372,20 +372,22 @@ def _satisfied(claim: Sequence[Any]) -> Any:
 
 
 def _smallest(claims: list[list[Any]], rows: list[list[Any]]) -> tuple[tuple[Fraction, ...], ...]:
-    """Rows that satisfy one of the claims, with the smallest common denominator if one is small."""
-    z3 = _z3()
+    """Rows that satisfy one of the claims: with the smallest common denominator, if one is small, and of
+    those the first in order, so that every Z3 gives the same."""
+    z3, entries = _z3(), [entry for row in rows for entry in row]
     for denominator in range(1, _SMALL + 1):
-        grid = [
-            z3.Or(*(entry * denominator == n for n in range(denominator + 1)))
-            for row in rows
-            for entry in row
-        ]
-        model = next(filter(None, (_satisfied([*claim, *grid]) for claim in claims)), None)
-        if model:
-            break
-    else:
-        model = _satisfied(claims[0])
-    return _numbers(model, rows)
+        fixed = [z3.Or(*(entry * denominator == n for n in range(denominator + 1))) for entry in entries]
+        possible = [claim for claim in claims if _satisfied([*claim, *fixed])]
+        if possible:
+            for i, entry in enumerate(entries):
+                for n in range(denominator + 1):
+                    fixed[i] = entry * denominator == n
+                    still = [claim for claim in possible if _satisfied([*claim, *fixed])]
+                    if still:
+                        possible = still
+                        break
+            return _numbers(_satisfied([*possible[0], *fixed]), rows)
+    return _numbers(_satisfied(claims[0]), rows)
 
 
 def _numbers(model: Any, rows: list[list[Any]]) -> tuple[tuple[Fraction, ...], ...]:

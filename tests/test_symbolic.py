@@ -112,6 +112,13 @@ def test_the_museums_later_tokens_that_are_wrong(name):
     assert law_of_round(sampler, 2, as_rows(found.rows)) == list(found.found) != list(found.expected)
 
 
+def test_a_counterexample_is_the_first_of_the_smallest():
+    found = for_all_rows(lambda p, q: (q, p), 2)
+    assert found.rows == ((0, 1), (1, 0))
+    found = for_all_rows(lambda p, q: (q, p), 3, positive=True)
+    assert found.rows == ((F(1, 4), F(1, 4), F(1, 2)), (F(1, 4), F(1, 2), F(1, 4)))
+
+
 def test_two_tokens_hide_some():
     """As the museum says of V = 2: there is one replacement, and the others cannot be missed."""
     for name in ("failed-coin", "subtracts-at-the-token"):

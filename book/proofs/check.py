@@ -18,7 +18,9 @@ import subprocess
 import sys
 import tempfile
 import tomllib
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -69,12 +71,12 @@ def run(command: list[str], folder: Path | None = None) -> subprocess.CompletedP
 
 
 def coq_version() -> str:
-    """The version of the Coq on the path.
+    """The version of the Coq on the path, which has Mathematical Components.
 
     Raises
     ------
     CannotAsk
-        If there is none, or none that has read these files before; says how to install one.
+        If there is none, or none that has read these files before, or no library; says how to install them.
     """
     if shutil.which("coqc") is None:
         raise CannotAsk(f"no coqc on the path; want Coq with Mathematical Components: {INSTALL}")
@@ -86,6 +88,10 @@ def coq_version() -> str:
         raise CannotAsk(
             f"coqc is version {version}; these files have been read by {oldest} to {newest}; want {INSTALL}"
         )
+    with tempfile.TemporaryDirectory() as made:
+        Path(made, "library.v").write_text("From mathcomp Require Import all_ssreflect all_algebra.\n")
+        if run(["coqc", "-w", "none", "library.v"], Path(made)).returncode:
+            raise CannotAsk(f"Coq {version} has no Mathematical Components that it can load; want {INSTALL}")
     return version
 
 
@@ -183,17 +189,13 @@ def coqc(folder: Path, name: str) -> str:
 
     Raises
     ------
-    NotProved, CannotAsk
+    NotProved
         With Coq's first complaint, its line, and the lemma it is in.
     """
     done = run(["coqc", "-w", "none", "-Q", ".", "SpecDecode", name], folder)
     if done.returncode == 0:
         return done.stdout
     told = done.stderr.strip()
-    if re.search(
-        r"(all_ssreflect|all_algebra)\b.{0,40}\bmathcomp|\bmathcomp\.(all_)?\w+\b.{0,40}loadpath", told, re.S
-    ):
-        raise CannotAsk(f"Coq has no Mathematical Components; want {INSTALL}")
     place = re.search(r'File "\./([\w.]+)", line (\d+)', told)
     complaint = " ".join(told.partition("Error:")[2].split()) or told or "no complaint was printed"
     if not place:
@@ -371,20 +373,13 @@ def check_alterations(folder: Path) -> dict[str, str]:
     return {one["name"]: str(refused) for one, refused in zip(wrong, refusals)}
 
 
-class copied:
-    """A copy of the three files to work in, for a `with`."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder, self._made = folder, tempfile.TemporaryDirectory()
-
-    def __enter__(self) -> Path:
-        trial = Path(self._made.name)
+@contextmanager
+def copied(folder: Path) -> Iterator[Path]:
+    """A copy of the three files to work in."""
+    with tempfile.TemporaryDirectory() as made:
         for name in FILES:
-            (trial / name).write_text(read(self.folder, name))
-        return trial
-
-    def __exit__(self, *_: object) -> None:
-        self._made.cleanup()
+            Path(made, name).write_text(read(folder, name))
+        yield Path(made)
 
 
 def check(
