@@ -2,7 +2,7 @@
 
 The rooms, in the order in which they build on each other:
 
-checks       what may enter: rows, token ids, counts
+checks       what may enter: rows, token ids, numbers
 rule         overlap, excess, acceptance, residual: the rule, in any arithmetic
 sampling     from a row to a token, and from a row to a row
 models       pure functions from a prefix to a row
@@ -10,29 +10,25 @@ drafts       what proposes the tokens
 policies     how many tokens to draft, decided as one goes
 verifiers    rules that turn drafted tokens and rows into emitted tokens
 candidates   several tokens drafted for one position
+trace        what a run did, counted
+speculative  rounds, and the generator
 cost         block efficiency and speedup in closed form
-speculative  rounds, the generator, and its trace
 sweep        the toy world measured over agreements and draft lengths
 optimum      the most that any exact rule can accept, by linear program
-paths        lazy uniforms, and the paths along which they are learnt
-exact        the exact law of a program
-worlds       small targets and drafts, chosen so that faults have nowhere to hide
-gtest        the statistical test for what cannot be enumerated
-certify      does this sampler emit exactly p? asked of anyone's code
-sameness     have two programs the same law? asked with speculation and without
+exact        the exact law of a program: lazy uniforms, paths, laws
+certify      does this sampler emit exactly p? have these two the same law? asked of anyone's code
 testing      one line in someone else's test suite
-proof        this package's own certificates
+proof        the package's own certificates: the identity, all rows, the programs of the Coq proofs
 museum       quiet bugs, each a small wrong sampler
-symbolic     one position for all real rows at once, by an SMT solver
-formal       the programs of the Coq proofs, running
+adapters     other people's worlds: PyTorch programs, transformers models, servers
 smollm       a real 135M-parameter language model in NumPy
 clock        time, measured so that it can be quoted
 plots        the figures
 loading      functions named on the command line
 cli          the command `spec-decode`
-adapters     other people's worlds: PyTorch programs, transformers models, servers
 """
 
+from specdecode import _moved  # noqa: F401 - old names of rooms go on working
 from specdecode.models import draft_from_target, random_markov
 from specdecode.speculative import generate_speculative, generate_target_only
 

@@ -7,8 +7,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from specdecode.certify import Certificate, certify, certify_generator
-from specdecode.exact import Comparison, compare
+from specdecode.certify import Certificate, Sameness, certify, certify_generator, same_law
 
 __all__ = ["assert_exact", "assert_same_law"]
 
@@ -65,9 +64,14 @@ def _is_generator(sampler: Callable[..., Any]) -> bool:
 
 
 def assert_same_law(
-    program_a: Callable[[Any], Any], program_b: Callable[[Any], Any], *, tolerance: float = 0, **limits: Any
-) -> Comparison:
-    """Fail unless two programs have the same exact law: speculation on and off, say.
+    program_a: Callable[[Any], Any],
+    program_b: Callable[[Any], Any],
+    *,
+    tolerance: float = 0,
+    sampled_is_enough: bool = False,
+    **options: Any,
+) -> Sameness:
+    """Fail unless two programs have the same law: speculation on and off, say.
 
     Parameters
     ----------
@@ -76,28 +80,36 @@ def assert_same_law(
         makes one.
     tolerance : number
         Largest total variation that counts as the same; about 1e-12 for float programs.
-    **limits
-        As for `compare`.
+    sampled_is_enough : bool
+        Also pass when one of them could not be enumerated and sampling found no difference.
+    **options
+        As for `specdecode.certify.same_law`.
 
     Returns
     -------
-    Comparison
+    Sameness
 
     Raises
     ------
     AssertionError
         Naming the distance and the outcome that differs most, with its two probabilities.
 
+    Guarantee
+    ---------
+    That of `same_law`.
+
     Examples
     --------
     >>> assert_same_law(lambda rng: rng.random() < 0.5, lambda rng: 1 - rng.random() < 0.5).equal
     True
     """
-    found = compare(program_a, program_b, tolerance=tolerance, **limits)
-    if not found.equal:
-        outcome, a, b = found.worst
-        raise AssertionError(
-            f"the laws differ by {float(found.total_variation):.6g} in total variation, allowed {tolerance}; "
-            f"most at {outcome!r}: {float(a):.6g} against {float(b):.6g}"
-        )
-    return found
+    found = same_law(program_a, program_b, tolerance=tolerance, **options)
+    if found.equal or (sampled_is_enough and found.verdict == "no difference found"):
+        return found
+    if found.method == "sampled" or found.worst is None or found.total_variation is None:
+        raise AssertionError(str(found))
+    outcome, a, b = found.worst
+    raise AssertionError(
+        f"the laws differ by {float(found.total_variation):.6g} in total variation, allowed {tolerance}; "
+        f"most at {outcome!r}: {float(a):.6g} against {float(b):.6g}"
+    )

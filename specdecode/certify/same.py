@@ -6,6 +6,7 @@ question to ask of an engine needs no model of the target, only both programs: e
 and why. Two servers can only be sampled (`specdecode.adapters.servers`).
 """
 
+import random
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -15,11 +16,20 @@ from typing import Any
 
 import numpy as np
 
-from specdecode.certify import Fault
+from specdecode.certify.statistics import resolution, two_sample_test
+from specdecode.certify.trial import name_of
 from specdecode.checks import as_count
-from specdecode.exact import Law, against, law, outcome_of
-from specdecode.gtest import resolution, two_sample_test
-from specdecode.paths import Inexact, NotReproducible, TooLarge
+from specdecode.exact import (
+    Comparison,
+    Fault,
+    Inexact,
+    Law,
+    LazyRandom,
+    NotReproducible,
+    TooLarge,
+    compare,
+    outcome_of,
+)
 
 __all__ = ["Sameness", "Sample", "compare_samples", "same_law"]
 
@@ -86,16 +96,21 @@ class Sameness:
     tolerance: float | None
     total_variation: Fraction | float | None
     worst: tuple[Any, Fraction | float, Fraction | float] | None
-    paths: tuple[int, int] | None
+    paths: tuple[int | None, int | None] | None
     samples: tuple[Sample, ...]
     resolution: float | None
     alpha: float
     reason: str | None
     notes: tuple[str, ...]
 
+    @property
+    def equal(self) -> bool:
+        """Whether the verdict is "equal", which sampling never says."""
+        return self.verdict == "equal"
+
     def require_equal(self) -> "Sameness":
         """Return the answer if its verdict is "equal"; raise AssertionError with the evidence if not."""
-        if self.verdict != "equal":
+        if not self.equal:
             raise AssertionError(str(self))
         return self
 
@@ -166,6 +181,7 @@ def same_law(
     alpha: float = 1e-6,
     seed: int = 0,
     seconds: float | None = None,
+    **limits: Any,
 ) -> Sameness:
     """Have two programs the same law? Enumerated if both can be followed, sampled if not.
 
@@ -187,6 +203,8 @@ def same_law(
     seconds : float, optional
         Limit on the whole. Half of it is for enumerating; sampling then takes what is left, and the
         resolution is that of the draws it came to.
+    **limits
+        source and max_draws, as for `specdecode.exact.law`.
 
     Returns
     -------
@@ -215,23 +233,26 @@ def same_law(
         raise ValueError(f"tolerance is {tolerance}; want a number from 0, and below 1")
     _check_sampling(draws, alpha)
     began = time.monotonic()
+    subjects = name_of(program_a), name_of(program_b)
     programs = _guarded(program_a), _guarded(program_b)
-    subjects = _name(program_a), _name(program_b)
-    deadline = None if seconds is None else began + seconds / 2
+
+    def enumerated() -> Comparison:
+        due = None if seconds is None else began + seconds / 2
+        timed = (_until(due, program) for program in programs)
+        return compare(*timed, tolerance=tolerance, max_paths=max_paths, **limits)
+
     try:
-        law_a, law_b = (_enumerated(program, max_paths, deadline) for program in programs)
-        found = against(law_a, law_b, tolerance)
-        if not found.equal and any(
-            _enumerated(program, max_paths, deadline) != known
-            for program, known in zip(programs, (law_a, law_b))
-        ):
+        found = enumerated()
+        if not found.equal and enumerated() != found:
             raise NotReproducible("enumerated again, it had another law")
     except (Inexact, NotReproducible, TooLarge) as error:
-        deadline = None if seconds is None else began + seconds
-        counts = _drawn(programs, draws, seed, deadline)
+        due = None if seconds is None else began + seconds
+        rngs = _rngs(limits.get("source"), seed)
+        counts = _drawn(programs, rngs, draws, due)
         _refuse_broken(subjects, counts)
         return compare_samples(subjects, {"the programs": counts}, alpha, reason=_why(error))
-    _refuse_broken(subjects, (law_a, law_b))
+    laws = found.law_a, found.law_b
+    _refuse_broken(subjects, laws)
     return Sameness(
         subjects,
         "equal" if found.equal else "not equal",
@@ -239,12 +260,12 @@ def same_law(
         tolerance,
         found.total_variation,
         found.worst,
-        (law_a.paths, law_b.paths),
+        (laws[0].paths, laws[1].paths),
         (),
         None,
         alpha,
         None,
-        tuple(note for name, known in zip(subjects, (law_a, law_b)) for note in _faults(name, known)),
+        tuple(note for name, known in zip(subjects, laws) for note in _faults(name, known)),
     )
 
 
@@ -336,7 +357,7 @@ def _guarded(program: Callable[[Any], Any]) -> Callable[[Any], Any]:
         except (Inexact, NotReproducible, TooLarge, _NoOutcome):
             raise
         except Exception as error:
-            return Fault(f"raised {type(error).__name__}: {' '.join(str(error).split())[:200]}")
+            return Fault.raised(error)
 
     return run
 
@@ -356,23 +377,33 @@ class _NoOutcome(ValueError):
     """What a program returned cannot be compared."""
 
 
-def _enumerated(program: Callable[[Any], Any], max_paths: int, deadline: float | None) -> Law:
+def _until(due: float | None, program: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """The program for as long as there is time."""
+
     def run(rng: Any) -> Any:
-        if deadline is not None and time.monotonic() > deadline:
+        if due is not None and time.monotonic() > due:
             raise TooLarge("its paths were not all followed in the time allowed; make the text or k shorter")
         return program(rng)
 
-    return law(run, max_paths=max_paths)
+    return run
 
 
-def _drawn(programs: Any, draws: int, seed: int, deadline: float | None) -> tuple[Counter, Counter]:
+def _rngs(source: Any, seed: int) -> tuple[Any, Any]:
+    """Two independent generators of the kind that the programs draw from."""
+    parts = np.random.SeedSequence(seed).spawn(2)
+    if source is LazyRandom:
+        first, second = (random.Random(int(part.generate_state(1, np.uint64)[0])) for part in parts)
+        return first, second
+    return np.random.default_rng(parts[0]), np.random.default_rng(parts[1])
+
+
+def _drawn(programs: Any, rngs: Any, draws: int, due: float | None) -> tuple[Counter[Any], Counter[Any]]:
     """Outcomes of both programs, by turns, so that a limit on time finds both equally far."""
-    counts = Counter(), Counter()
-    rngs = [np.random.default_rng(part) for part in np.random.SeedSequence(seed).spawn(2)]
+    counts: tuple[Counter[Any], Counter[Any]] = Counter(), Counter()
     while sum(counts[0].values()) < draws:
         for program, rng, counter in zip(programs, rngs, counts):
             counter[program(rng)] += 1
-        if deadline is not None and time.monotonic() > deadline:
+        if due is not None and time.monotonic() > due:
             break
     return counts
 
@@ -404,7 +435,3 @@ def _why(error: Exception) -> str:
     if isinstance(error, TooLarge):
         return f"there are too many paths to follow ({error})"
     return f"a draw cannot be followed exactly ({error})"
-
-
-def _name(program: Callable[..., Any]) -> str:
-    return getattr(program, "__qualname__", type(program).__name__)

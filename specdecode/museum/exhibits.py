@@ -1,13 +1,13 @@
 """Quiet bugs: small wrong samplers, each with the public report it came from.
 
 Nearly every exhibit is the right rule with one line changed. The right rule is written here once more, in
-loose form (`_verify`, `_generate`), with its lines as arguments; an exhibit names the argument it changes,
+loose form (`specdecode.museum.rule`), with its lines as arguments; an exhibit names the argument it changes,
 so the fault is what one reads. None of this code is anyone else's: reports were reduced to a mechanism and
 the mechanism to a line; a few exhibits, with no source named, are common in home-made code. Two
 innocents, accused in public and exact, and three rules that are lossy by design stand beside them.
 
 What an exhibit does is not stated but enumerated: `certificate` gives its exact distance from the target
-on its world, `usual_tests` says which of the tests people run would have seen it.
+on its world, `specdecode.museum.usual` says which of the tests people run would have seen it.
 """
 
 import math
@@ -15,20 +15,23 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from specdecode import verifiers
-from specdecode.certify import Certificate, certify, certify_generator, distance_on
-from specdecode.drafts import ArgmaxDraft, as_draft
-from specdecode.exact import law
-from specdecode.models import MappedModel, RepetitionPenalty, next_rows
+from specdecode.certify import Certificate, certify, certify_generator
+from specdecode.certify.worlds import DENSE, FEW, ZEROS, World, table
+from specdecode.checks import TokenIds
+from specdecode.drafts import ArgmaxDraft
+from specdecode.models import RepetitionPenalty
+from specdecode.museum.rule import generate, normalised, verify
 from specdecode.rule import excess
 from specdecode.sampling import draw, temperature
-from specdecode.speculative import Round, Trace, cut, generate_speculative
-from specdecode.worlds import DENSE, FEW, ZEROS, World, table
+from specdecode.speculative import cut
+from specdecode.trace import Trace
 
-__all__ = ["EXHIBITS", "USUAL_TESTS", "Exhibit", "certificate", "usual_tests"]
+__all__ = ["EXHIBITS", "WORLD", "ZEROS_WORLD", "Exhibit", "certificate"]
 
 
 @dataclass(frozen=True)
@@ -56,7 +59,7 @@ class Exhibit:
     name: str
     title: str
     kind: str
-    sampler: Callable
+    sampler: Callable[..., Any]
     is_generator: bool
     difference: str
     sources: tuple[str, ...]
@@ -65,89 +68,33 @@ class Exhibit:
 
 
 EXHIBITS: dict[str, Exhibit] = {}
-_WORLD = World("dense", *DENSE, k=2, n_tokens=3)
-_SEEN = Fraction(1, 1000)  # what a test by sampling can hope to see, with a million draws
-_GENERATED = replace(_WORLD, k=1)  # a generator plays several rounds, so a small k is enough
-_ZEROS = World("zeros on either side", *ZEROS, k=2, n_tokens=2)
+WORLD = World("dense", *DENSE, k=2, n_tokens=3)
+_GENERATED = replace(WORLD, k=1)  # a generator plays several rounds, so a small k is enough
+ZEROS_WORLD = World("zeros on either side", *ZEROS, k=2, n_tokens=2)
 
 
-def _add(name, title, sampler, difference, *sources, kind="quiet bug", generator=False, world=None, by=None):
-    detector, world = by or "joint law", world or (_GENERATED if generator else _WORLD)
+def _add(
+    name: str,
+    title: str,
+    sampler: Callable[..., Any],
+    difference: str,
+    *sources: str,
+    kind: str = "quiet bug",
+    generator: bool = False,
+    world: World | None = None,
+    detector: str = "joint law",
+) -> None:
+    world = world or (_GENERATED if generator else WORLD)
     EXHIBITS[name] = Exhibit(name, title, kind, sampler, generator, difference, sources, world, detector)
-
-
-# The right rule, with its lines as arguments.
-
-
-def _verify(
-    draft_tokens,
-    draft_dists,
-    target_dists,
-    rng,
-    *,
-    row=lambda rows, i: rows[i],
-    coin=lambda rng, coins: rng.random(),
-    ratio=lambda p, q, x: p[x] / q[x],
-    accepts=lambda coin, ratio: coin < ratio,
-    replaces=lambda p, q, x, coin, rng: draw(verifiers.replacement(p, q), rng.random()),
-    bonus=lambda target_dists, draft_dists, rng: draw(target_dists[-1], rng.random()),
-):
-    emitted, coins = [], []
-    for i, x in enumerate(draft_tokens):
-        p, q = row(target_dists, i), draft_dists[i]
-        coins.append(coin(rng, coins))
-        if not accepts(coins[-1], ratio(p, q, x)):
-            return [*emitted, replaces(p, q, x, coins[-1], rng)]
-        emitted.append(int(x))
-    return [*emitted, bonus(target_dists, draft_dists, rng)]
-
-
-def _sampled(draft, text, k, rng):
-    return as_draft(draft).propose(text, k, rng)
-
-
-def _all_rows(target, text, drafted):
-    return next_rows(target, [*text, *drafted], len(drafted) + 1)
-
-
-def _generate(
-    target,
-    draft,
-    prefix,
-    n_tokens,
-    k,
-    rng,
-    stop=None,
-    *,
-    propose=_sampled,
-    rows=_all_rows,
-    verify=_verify,
-    stopped=lambda emitted, stop: any(token in stop for token in emitted),
-    finish=cut,
-):
-    stop = set() if stop is None else {stop}
-    text, rounds = list(prefix), []
-    while len(text) < len(prefix) + n_tokens:
-        drafted, draft_dists = propose(draft, text, k, rng)
-        emitted = verify(drafted, draft_dists, rows(target, text, drafted), rng)
-        rounds.append(Round(len(drafted), len(emitted) - 1, len(emitted)))
-        text += emitted
-        if stopped(emitted, stop):
-            break
-    return Trace(finish(text[len(prefix) :], n_tokens, stop), rounds, 0)
-
-
-def _normalised(weights):
-    return weights / weights.sum()
 
 
 # The row a token was drawn from is not the row it is tested against.
 
 
-def _drawn_from(other):
+def _drawn_from(other: Callable[[Any], Any]) -> Callable[..., Any]:
     """Propose from another row than the one that is handed over."""
 
-    def propose(draft, text, k, rng):
+    def propose(draft: Any, text: list[int], k: int, rng: Any) -> tuple[list[int], Any]:
         tokens, rows = [], []
         for _ in range(k):
             q = draft.next_dist([*text, *tokens])
@@ -161,7 +108,7 @@ def _drawn_from(other):
 _add(
     "raw-q",
     "Processed draft, raw q",
-    partial(_generate, propose=_drawn_from(lambda q: _normalised(np.where(q >= np.sort(q)[-2], q, 0)))),
+    partial(generate, propose=_drawn_from(lambda q: normalised(np.where(q >= np.sort(q)[-2], q, 0)))),
     "the token is drawn after top-k, the ratio uses the unfiltered row",
     "huggingface/transformers#47932",
     generator=True,
@@ -169,7 +116,7 @@ _add(
 _add(
     "soft-q",
     "Arg-maxed draft, soft q",
-    partial(_generate, propose=_drawn_from(lambda q: temperature(q, 0))),
+    partial(generate, propose=_drawn_from(lambda q: temperature(q, 0))),
     "the token is the arg-max of q, the ratio uses q as if it had been sampled",
     "huggingface/transformers#32867",
     "jaymody/speculative-sampling#3",
@@ -178,14 +125,14 @@ _add(
 _add(
     "half-precision-draw",
     "Drawn in half precision, tested in double",
-    partial(_generate, propose=_drawn_from(lambda q: _normalised(q.astype(np.float16).astype(float)))),
+    partial(generate, propose=_drawn_from(lambda q: normalised(q.astype(np.float16).astype(float)))),
     "the token is drawn from q rounded to 16 bits",
     "deepseek-ai/DeepSpec#31",
     generator=True,
 )
 
 
-def _invented(draft, text, k, rng):
+def _invented(draft: Any, text: list[int], k: int, rng: Any) -> tuple[list[int], Any]:
     tokens, _ = ArgmaxDraft(draft).propose(text, k, rng)
     rows = np.zeros((k, draft.vocab_size))
     rows[np.arange(k), tokens] = 0.001
@@ -195,7 +142,7 @@ def _invented(draft, text, k, rng):
 _add(
     "invented-q",
     "Invented q for a look-up draft",
-    partial(_generate, propose=_invented),
+    partial(generate, propose=_invented),
     "a deterministic token is handed over with a made-up small probability instead of 1",
     "openvinotoolkit/openvino.genai#2331",
     generator=True,
@@ -203,7 +150,7 @@ _add(
 _add(
     "shifted-rows",
     "Rows shifted by one",
-    partial(_verify, row=lambda rows, i: rows[max(i - 1, 0)]),
+    partial(verify, row=lambda rows, i: rows[max(i - 1, 0)]),
     "from the second token on, p is the row of the position before",
     "NVIDIA/TensorRT-LLM#15098",
 )
@@ -212,10 +159,12 @@ _add(
 # Random numbers shared or wrong.
 
 
-def _reuses_the_drafts_noise(target, draft, prefix, n_tokens, k, rng, stop=None):
+def _reuses_the_drafts_noise(
+    target: Any, draft: Any, prefix: TokenIds, n_tokens: int, k: int, rng: Any, stop: int | None = None
+) -> Trace:
     noise = []
 
-    def propose(draft, text, k, rng):
+    def propose(draft: Any, text: list[int], k: int, rng: Any) -> tuple[list[int], Any]:
         noise[:] = [rng.random() for _ in range(k)]
         tokens, rows = [], []
         for u in noise:
@@ -223,9 +172,9 @@ def _reuses_the_drafts_noise(target, draft, prefix, n_tokens, k, rng, stop=None)
             tokens.append(draw(rows[-1], u))
         return tokens, np.array(rows)
 
-    def verify(draft_tokens, draft_dists, target_dists, rng):
+    def verify(draft_tokens: TokenIds, draft_dists: Any, target_dists: Any, rng: Any) -> list[int]:
         tested = iter(noise)
-        return _verify(
+        return verify(
             draft_tokens,
             draft_dists,
             target_dists,
@@ -235,7 +184,7 @@ def _reuses_the_drafts_noise(target, draft, prefix, n_tokens, k, rng, stop=None)
             replaces=lambda p, q, x, coin, rng: draw(verifiers.replacement(p, q), coin[1]),
         )
 
-    return _generate(target, draft, prefix, n_tokens, k, rng, stop, propose=propose, verify=verify)
+    return generate(target, draft, prefix, n_tokens, k, rng, stop, propose=propose, verify=verify)
 
 
 _add(
@@ -249,29 +198,29 @@ _add(
 _add(
     "failed-coin",
     "The coin that failed draws the replacement",
-    partial(_verify, replaces=lambda p, q, x, coin, rng: draw(verifiers.replacement(p, q), coin)),
+    partial(verify, replaces=lambda p, q, x, coin, rng: draw(verifiers.replacement(p, q), coin)),
     "the residual is drawn from with the uniform that has just failed the test",
     "vllm-project/vllm-ascend#16370",
 )
 _add(
     "coin-stuck",
     "Uniform stuck at zero",
-    partial(_verify, coin=lambda rng, coins: 0.0),
+    partial(verify, coin=lambda rng, coins: 0.0),
     "every coin is 0, so everything possible is accepted",
     "vllm-project/vllm-ascend#13730",
 )
 _add(
     "closed-coin",
     "Coin ≤ ratio",
-    partial(_verify, accepts=lambda coin, ratio: coin <= ratio),
+    partial(verify, accepts=lambda coin, ratio: coin <= ratio),
     "≤ in place of <: a coin of exactly 0 accepts a token with p = 0",
     "sgl-project/sglang#35771",
-    by="extreme coins",
+    detector="extreme coins",
 )
 _add(
     "reseeded-coin",
     "Generator re-seeded before every coin",
-    partial(_verify, coin=lambda rng, coins: coins[0] if coins else rng.random()),
+    partial(verify, coin=lambda rng, coins: coins[0] if coins else rng.random()),
     "all coins of a round are the same number",
     "feifeibear/LLMSpeculativeSampling",
 )
@@ -280,39 +229,39 @@ _add(
 class _Coarse:
     """A uniform rounded down to a multiple of 2⁻²⁴, as far as a comparison can tell."""
 
-    def __init__(self, u):
+    def __init__(self, u: Any) -> None:
         self.u = u
 
-    def __lt__(self, threshold):
+    def __lt__(self, threshold: Any) -> Any:
         if threshold is self:  # as a sorted search asks of its key
             return False
         # ⌊u·2²⁴⌋ < t·2²⁴ if and only if u·2²⁴ < ⌈t·2²⁴⌉
         return self.u < Fraction(math.ceil(Fraction(threshold) * 2**24), 2**24)
 
-    def __ge__(self, threshold):
+    def __ge__(self, threshold: Any) -> Any:
         return not self < threshold
 
-    def __gt__(self, threshold):  # ties have positive probability here
+    def __gt__(self, threshold: Any) -> Any:  # ties have positive probability here
         if threshold is self:
             return False
         return self >= Fraction(math.floor(Fraction(threshold) * 2**24) + 1, 2**24)
 
-    def __le__(self, threshold):
+    def __le__(self, threshold: Any) -> Any:
         return not self > threshold
 
 
 class _FewBits:
-    def __init__(self, rng):
+    def __init__(self, rng: Any) -> None:
         self.rng = rng
 
-    def random(self):
+    def random(self) -> _Coarse:
         return _Coarse(self.rng.random())
 
 
 _add(
     "few-bits",
     "Uniforms of 24 bits",
-    lambda draft_tokens, draft_dists, target_dists, rng: _verify(
+    lambda draft_tokens, draft_dists, target_dists, rng: verify(
         draft_tokens, draft_dists, target_dists, _FewBits(rng)
     ),
     "every uniform is a multiple of 2⁻²⁴, so tokens rarer than that starve",
@@ -324,22 +273,22 @@ _add(
 # The rule itself.
 
 
-def _replaces(row):
+def _replaces(row: Callable[..., Any]) -> Callable[..., list[int]]:
     """Replace a rejected token by a draw from row(p, q, x)."""
-    return partial(_verify, replaces=lambda p, q, x, coin, rng: draw(row(p, q, x), rng.random()))
+    return partial(verify, replaces=lambda p, q, x, coin, rng: draw(row(p, q, x), rng.random()))
 
 
-def _softmax(weights):
-    return _normalised(np.exp(np.asarray(weights, dtype=float)))
+def _softmax(weights: Any) -> Any:
+    return normalised(np.exp(np.asarray(weights, dtype=float)))
 
 
-def _subtracted_at(p, q, x):
+def _subtracted_at(p: Any, q: Any, x: int) -> Any:
     rest = p.copy()
     rest[x] = max(p[x] - q[x], 0)
-    return _normalised(rest)
+    return normalised(rest)
 
 
-def _by_ratios(p, q, x, coin, rng):
+def _by_ratios(p: Any, q: Any, x: int, coin: Any, rng: Any) -> int:
     with np.errstate(divide="ignore", invalid="ignore"):
         rest = q * np.maximum(p / q - 1, 0)  # (p − q)⁺, until the draft gives 0: then 0/0 or 0·∞
         cumulative = np.cumsum(rest / rest.sum())
@@ -369,7 +318,7 @@ _add(
 )
 
 
-def _draws_again(draft_tokens, draft_dists, target_dists, rng):
+def _draws_again(draft_tokens: TokenIds, draft_dists: Any, target_dists: Any, rng: Any) -> list[int]:
     emitted = []
     for x, p in zip(draft_tokens, target_dists):
         if draw(p, rng.random()) != x:
@@ -388,17 +337,17 @@ _add(
 _add(
     "ratio-to-the-maximum",
     "Ratio against the row's maximum",
-    partial(_verify, ratio=lambda p, q, x: p[x] / p.max()),
+    partial(verify, ratio=lambda p, q, x: p[x] / p.max()),
     "a token is kept with p(x) ÷ max p, whatever q was",
     "1bit-MONSTER#637",
 )
 _add(
     "floored-residual",
     "Floor under the residual",
-    _replaces(lambda p, q, x: _normalised(excess(p, q) + 0.001)),
+    _replaces(lambda p, q, x: normalised(excess(p, q) + 0.001)),
     "a small constant is added to every entry of the residual",
     "vllm-project/vllm#13933",
-    world=_ZEROS,
+    world=ZEROS_WORLD,
 )
 _add(
     "always-greedy",
@@ -409,10 +358,10 @@ _add(
 )
 
 
-def _goes_on(draft_tokens, draft_dists, target_dists, rng):
+def _goes_on(draft_tokens: TokenIds, draft_dists: Any, target_dists: Any, rng: Any) -> list[int]:
     emitted = []
     for i, x in enumerate(draft_tokens):
-        emitted += _verify([x], draft_dists[i : i + 1], target_dists[i : i + 2], rng)[:1]
+        emitted += verify([x], draft_dists[i : i + 1], target_dists[i : i + 2], rng)[:1]
     return [*emitted, draw(target_dists[-1], rng.random())]
 
 
@@ -427,19 +376,19 @@ _add(
 _add(
     "nan-residual",
     "NaN taken for a row",
-    partial(_verify, replaces=_by_ratios),
+    partial(verify, replaces=_by_ratios),
     "where q = 0 the residual is NaN, every comparison with it is false, and token 0 comes out",
     "vllm-project/vllm#41834",
     "vllm-project/vllm#53029",
-    world=_ZEROS,
+    world=ZEROS_WORLD,
 )
 
 # The bonus row.
 
 
-def _bonus(row):
+def _bonus(row: Callable[..., Any]) -> Callable[..., list[int]]:
     """Draw the bonus token from row(target rows, draft rows)."""
-    return partial(_verify, bonus=lambda target, drafts, rng: draw(row(target, drafts), rng.random()))
+    return partial(verify, bonus=lambda target, drafts, rng: draw(row(target, drafts), rng.random()))
 
 
 _add(
@@ -455,7 +404,7 @@ _add(
 _add(
     "filters-only-the-bonus",
     "Only the bonus row is filtered",
-    _bonus(lambda target, drafts: _normalised(np.where(target[-1] >= 0.6 * target[-1].max(), target[-1], 0))),
+    _bonus(lambda target, drafts: normalised(np.where(target[-1] >= 0.6 * target[-1].max(), target[-1], 0))),
     "min-p is applied to the bonus row alone",
     "vllm-project/vllm#42744",
 )
@@ -469,7 +418,7 @@ _add(
 _add(
     "bonus-arg-maxed",
     "Bonus arg-maxed",
-    partial(_verify, bonus=lambda target, drafts, rng: int(np.argmax(target[-1]))),
+    partial(verify, bonus=lambda target, drafts, rng: int(np.argmax(target[-1]))),
     "the bonus token is the arg-max of its row",
 )
 _add(
@@ -491,7 +440,7 @@ _add(
     "penalty-sees-one-token",
     "Penalty sees one token a round",
     partial(
-        _generate,
+        generate,
         rows=lambda target, text, drafted: np.array(
             [target.next_dist([*text, *drafted[max(i - 1, 0) : i]]) for i in range(len(drafted) + 1)]
         ),
@@ -505,7 +454,7 @@ _add(
     "stop-at-the-end-of-a-round",
     "Stop token inside a block",
     partial(
-        _generate,
+        generate,
         stopped=lambda emitted, stop: emitted[-1] in stop,
         finish=lambda text, n_tokens, stop: text[:n_tokens],
     ),
@@ -517,7 +466,7 @@ _add(
 _add(
     "first-token-lost",
     "First token lost",
-    partial(_generate, finish=lambda text, n_tokens, stop: cut(text, n_tokens, stop)[1:]),
+    partial(generate, finish=lambda text, n_tokens, stop: cut(text, n_tokens, stop)[1:]),
     "the returned text begins with its second token",
     "Lightning-AI/litgpt#2307",
     generator=True,
@@ -525,22 +474,24 @@ _add(
 _add(
     "surplus-kept",
     "Up to k tokens too many",
-    partial(_generate, finish=lambda text, n_tokens, stop: cut(text, len(text), stop)),
+    partial(generate, finish=lambda text, n_tokens, stop: cut(text, len(text), stop)),
     "the surplus of the last round is not cut",
     "jaymody/speculative-sampling",
     generator=True,
 )
 
 
-def _two_candidates(target, draft, prefix, n_tokens, k, rng, stop=None):
-    def propose(draft, text, k, rng):
+def _two_candidates(
+    target: Any, draft: Any, prefix: TokenIds, n_tokens: int, k: int, rng: Any, stop: int | None = None
+) -> Trace:
+    def propose(draft: Any, text: list[int], k: int, rng: Any) -> tuple[list[int], Any]:
         q = draft.next_dist(text)
         first = draw(q, rng.random())
         rest = np.where(np.arange(len(q)) == first, 0, q)
-        second = draw(_normalised(rest), rng.random()) if rest.any() else first
+        second = draw(normalised(rest), rng.random()) if rest.any() else first
         return [first, second], np.array([q, q])
 
-    def verify(candidates, draft_dists, target_dists, rng):
+    def verify_first(candidates: TokenIds, draft_dists: Any, target_dists: Any, rng: Any) -> list[int]:
         row = target_dists[0]
         for x, q in zip(candidates, draft_dists):
             if rng.random() < row[x] / q[x]:
@@ -548,11 +499,11 @@ def _two_candidates(target, draft, prefix, n_tokens, k, rng, stop=None):
             row = verifiers.replacement(row, q)
         return [draw(row, rng.random())]
 
-    def first_row(target, text, drafted):
+    def first_row(target: Any, text: list[int], drafted: list[int]) -> list[Any]:
         return [target.next_dist(text)]
 
-    trace = _generate(
-        target, draft, prefix, n_tokens, k, rng, stop, propose=propose, verify=verify, rows=first_row
+    trace = generate(
+        target, draft, prefix, n_tokens, k, rng, stop, propose=propose, verify=verify_first, rows=first_row
     )
     return replace(
         trace, rounds=[]
@@ -617,10 +568,7 @@ _add(
 )
 
 
-# What shows them, and what does not.
-
-
-def certificate(exhibit, **options) -> Certificate:
+def certificate(exhibit: Exhibit, **options: Any) -> Certificate:
     """The certificate of an exhibit on its own world, or on those given as `worlds`.
 
     Parameters
@@ -641,115 +589,3 @@ def certificate(exhibit, **options) -> Certificate:
     """
     ask = certify_generator if exhibit.is_generator else certify
     return ask(exhibit.sampler, **({"worlds": [exhibit.world]} | options))
-
-
-_HALVES = World("two tokens", table([1, 2], [2, 1]), table([2, 1], [1, 1]), k=2, n_tokens=3)
-_EQUAL = World("draft = target", DENSE[0], DENSE[0], k=2, n_tokens=3)
-_COLD = World(
-    "temperature 0",
-    *(MappedModel(model, lambda row: temperature(row, 0)) for model in (DENSE[0], DENSE[1])),
-    k=2,
-    n_tokens=5,
-)
-
-
-def _observed(sampler, is_generator, world):
-    """Law of (tokens accepted in the first round, text), in floats; a fault counts as a text of its own."""
-    target, draft = (
-        MappedModel(model, lambda row: np.asarray(row, dtype=float)) for model in (world.target, world.draft)
-    )
-
-    def generated(rng):
-        trace = sampler(target, draft, list(world.prefix), world.n_tokens, world.k, rng)
-        accepted = trace.rounds[0].accepted if trace.rounds else None
-        return accepted, tuple(trace.tokens)
-
-    def verified(rng):
-        text = list(world.prefix)
-        drafted, rows = as_draft(draft).propose(text, world.k, rng)
-        emitted = list(sampler(drafted, rows, next_rows(target, [*text, *drafted], world.k + 1), rng))
-        accepted = len(emitted) - 1
-        while len(emitted) < world.n_tokens:
-            emitted.append(draw(target.next_dist([*text, *emitted]), rng.random()))
-        return accepted, tuple(map(int, emitted[: world.n_tokens]))
-
-    return law(generated if is_generator else verified)
-
-
-def _distance_of(law_a, law_b, statistic):
-    """Total variation between the laws of a statistic of (accepted, text)."""
-    difference = {}
-    for sign, found in ((1, law_a), (-1, law_b)):
-        for outcome, mass in found.items():
-            key = statistic(*outcome)
-            difference[key] = difference.get(key, 0) + sign * mass
-    return sum(max(gap, 0) for gap in difference.values())
-
-
-def _accepts_otherwise(found, expected):
-    means = [
-        sum(accepted * mass for (accepted, _), mass in law_.items() if accepted is not None)
-        for law_ in (found, expected)
-    ]
-    return abs(means[0] - means[1]) > _SEEN and all(accepted is not None for accepted, _ in found)
-
-
-USUAL_TESTS = (
-    "acceptance rate",
-    "greedy equality",
-    "first token",
-    "V = 2",
-    "draft = target",
-    "zero support",
-    "joint law",
-)
-
-
-def usual_tests(exhibit) -> dict[str, bool]:
-    """Which of the tests that people run would catch an exhibit.
-
-    The six usual tests are given the exact law in place of a sample, on fixed worlds, and count as catching
-    what differs by more than 0.001, which would take about a million draws. So a miss is no bad luck. The
-    joint law is enumerated to rounding, 1e-12, on the world that the exhibit needs.
-
-    Parameters
-    ----------
-    exhibit : Exhibit
-
-    Returns
-    -------
-    dict
-        Name of the test -> caught. "acceptance rate": the mean number accepted in the first round.
-        "greedy equality": the text at temperature 0. "first token": its histogram. "V = 2", "draft =
-        target": the joint law there. "zero support": a token with p = 0. "joint law": that of a round
-        completed to k + 1 tokens, or of the text, on the exhibit's own world.
-
-    Examples
-    --------
-    >>> usual_tests(EXHIBITS["goes-on"])["first token"], usual_tests(EXHIBITS["goes-on"])["joint law"]
-    (False, True)
-    """
-    right = generate_speculative if exhibit.is_generator else verifiers.token
-
-    def both(world):
-        if exhibit.is_generator:
-            world = replace(world, k=1)
-        return (_observed(s, exhibit.is_generator, world) for s in (exhibit.sampler, right))
-
-    def differs(world, statistic):
-        return _distance_of(*both(world), statistic) > _SEEN
-
-    def text(_, tokens):
-        return tokens
-
-    found, expected = both(_WORLD)
-    zeros, zeros_right = both(_ZEROS)
-    return {
-        "acceptance rate": _accepts_otherwise(found, expected),
-        "greedy equality": differs(_COLD, text),
-        "first token": _distance_of(found, expected, lambda _, tokens: tokens[:1]) > _SEEN,
-        "V = 2": differs(_HALVES, text),
-        "draft = target": differs(_EQUAL, text),
-        "zero support": not {tokens for _, tokens in zeros} <= {tokens for _, tokens in zeros_right},
-        "joint law": distance_on(exhibit.sampler, exhibit.world, exhibit.is_generator) > 1e-12,
-    }

@@ -20,8 +20,8 @@ from functools import partial, wraps
 from types import ModuleType
 from typing import Any
 
+from specdecode.certify.worlds import DENSE
 from specdecode.exact import Law
-from specdecode.worlds import DENSE
 
 __all__ = [
     "Draw",

@@ -6,15 +6,31 @@ below, on the other it is not, and both remember. The probability of a path is t
 lengths its intervals have at the end, exactly. Following every path gives the exact law of the program
 under ideal uniforms (thm-law in chapter 4).
 
-This room knows nothing of NumPy or of any generator: a source of draws (`specdecode.exact` has two)
-hands `Path.uniform` to a program in whatever dress the program expects.
+This room knows nothing of NumPy or of any generator: a source of draws (`specdecode.exact.generators` has
+two) hands `Path.uniform` to a program in whatever dress the program expects.
 """
 
 import math
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from numbers import Rational
+from typing import Any, NoReturn, Self, TypeVar
 
-__all__ = ["Inexact", "LazyUniform", "NotReproducible", "Path", "TooLarge", "walk"]
+__all__ = [
+    "Decision",
+    "Inexact",
+    "LazyUniform",
+    "NotReproducible",
+    "Path",
+    "TooLarge",
+    "as_fraction",
+    "as_number",
+    "walk",
+]
+
+Number = int | float | Fraction
+Decision = tuple[int, Number, bool]  # which uniform, against which threshold, and whether it was below
+Outcome = TypeVar("Outcome")
 
 
 class Inexact(TypeError):
@@ -40,12 +56,15 @@ class Path:
         Limit on uniforms drawn.
     """
 
-    def __init__(self, script=(), max_draws=10_000):
+    def __init__(self, script: Sequence[Decision] = (), max_draws: int = 10_000) -> None:
         self.decisions, self._replayed, self._max_draws = list(script), 0, max_draws
-        self._intervals, self._spent = [], set()
-        self.forks, self.trouble, self.closed = [], None, False
+        self._intervals: list[tuple[Number, Number]] = []
+        self._spent: set[int] = set()
+        self.forks: list[tuple[Decision, ...]] = []
+        self.trouble: Exception | None = None
+        self.closed = False
 
-    def uniform(self):
+    def uniform(self) -> "LazyUniform":
         """A fresh lazy uniform on [0, 1)."""
         self._open()
         if len(self._intervals) == self._max_draws:
@@ -57,18 +76,18 @@ class Path:
         self._intervals.append((0, 1))
         return LazyUniform(self, len(self._intervals) - 1)
 
-    def refuse(self, why, kind=Inexact):
+    def refuse(self, why: str, kind: type[Exception] = Inexact) -> NoReturn:
         """Raise `kind`, and remember it: a program that swallows the error must not be believed."""
         self.trouble = kind(why)
         raise self.trouble
 
-    def interval(self, which):
+    def interval(self, which: int) -> tuple[Number, Number]:
         """What is known of a uniform: (low, high), meaning low ≤ u < high."""
         if which in self._spent:
             self.refuse("a uniform was used again after it had been turned into noise of another kind")
         return self._intervals[which]
 
-    def spend(self, which):
+    def spend(self, which: int) -> None:
         """Give up an untouched uniform to whoever turns it into another random variable; returns nothing.
 
         From here on asking for it raises `Inexact`: two uses of one draw would be dependent.
@@ -77,7 +96,7 @@ class Path:
             self.refuse("a uniform that had been compared was then turned into noise of another kind")
         self._spent.add(which)
 
-    def below(self, which, threshold):
+    def below(self, which: int, threshold: Number) -> bool:
         """Whether uniform `which` is below `threshold`; decides it where both are possible."""
         self._open()
         low, high = self.interval(which)
@@ -100,16 +119,21 @@ class Path:
         self._intervals[which] = (low, threshold) if answer else (threshold, high)
         return answer
 
-    def _open(self):
+    def _open(self) -> None:
         if self.closed:
             raise NotReproducible("the program kept an rng or a uniform from an earlier run")
 
-    def middle(self):
+    def middle(self) -> list[float]:
         """A plain float in the interval of each uniform drawn, in the order of drawing."""
         return [float((Fraction(low) + Fraction(high)) / 2) for low, high in self._intervals]
 
     @property
-    def probability(self):
+    def replayed(self) -> int:
+        """Decisions met so far, those of the script among them."""
+        return self._replayed
+
+    @property
+    def probability(self) -> Fraction:
         """Product of the lengths of all intervals, a Fraction."""
         product = Fraction(1)
         for low, high in self._intervals:
@@ -118,7 +142,9 @@ class Path:
         return product
 
 
-def walk(run, *, max_paths=1_000_000, max_draws=10_000):
+def walk(
+    run: Callable[[Path], Outcome], *, max_paths: int = 1_000_000, max_draws: int = 10_000
+) -> Iterator[tuple[Path, Outcome]]:
     """Follow a program along every path.
 
     Parameters
@@ -140,7 +166,8 @@ def walk(run, *, max_paths=1_000_000, max_draws=10_000):
     NotReproducible
         If a repeated path takes another course.
     """
-    waiting, found = [()], 0
+    waiting: list[tuple[Decision, ...]] = [()]
+    found = 0
     while waiting:
         path = Path(waiting.pop(), max_draws)
         try:
@@ -152,10 +179,10 @@ def walk(run, *, max_paths=1_000_000, max_draws=10_000):
         path.closed = True
         if path.trouble:
             raise path.trouble
-        if path._replayed < len(path.decisions):
+        if path.replayed < len(path.decisions):
             raise NotReproducible(
                 f"given the same draws, the program once compared a uniform {len(path.decisions)} times and "
-                f"once {path._replayed} times; it must depend on nothing but its rng"
+                f"once {path.replayed} times; it must depend on nothing but its rng"
             )
         found += 1
         waiting.extend(path.forks)
@@ -166,7 +193,7 @@ def walk(run, *, max_paths=1_000_000, max_draws=10_000):
         yield path, outcome
 
 
-def _number(value):
+def as_number(value: Any) -> float | Fraction | None:
     """The exact value of a number, as a float or a Fraction of Python ints; None for anything else."""
     if isinstance(value, float):
         return float(value)
@@ -175,8 +202,16 @@ def _number(value):
     if hasattr(value, "as_integer_ratio"):  # a narrower or wider float
         return Fraction(*value.as_integer_ratio()) if math.isfinite(value) else float(value)
     if getattr(value, "ndim", None) == 0 and hasattr(value, "item"):  # an array or a tensor of one number
-        return _number(value.item())
+        return as_number(value.item())
     return None
+
+
+def as_fraction(value: Any) -> Fraction:
+    """The exact value of a finite number."""
+    number = as_number(value)
+    if number is None:
+        raise TypeError(f"{value!r} is a {type(value).__name__}; want a number")
+    return Fraction(number)
 
 
 class LazyUniform:
@@ -189,20 +224,20 @@ class LazyUniform:
 
     __slots__ = ("_path", "_scale", "_shift", "_which")
 
-    def __init__(self, path, which, scale=1, shift=0):
+    def __init__(self, path: Path, which: int, scale: int | Fraction = 1, shift: int | Fraction = 0) -> None:
         self._path, self._which, self._scale, self._shift = path, which, scale, shift
 
     # Comparison: below(t) asks scale · u + shift < t. Anything that is no number, an array say, is left
     # to answer for itself, element by element.
 
-    def _below(self, other):
+    def _below(self, other: Any) -> Any:
         if isinstance(other, LazyUniform):
             if self._same(other):
                 return False
             self._path.refuse(
                 "two uniforms were compared with each other; compare each with a number instead"
             )
-        threshold = _number(other)
+        threshold = as_number(other)
         if threshold is None:
             return NotImplemented
         if threshold != threshold:
@@ -214,15 +249,15 @@ class LazyUniform:
         at = (Fraction(threshold) - self._shift) / self._scale
         return self._path.below(self._which, at) == (self._scale > 0)
 
-    def _above(self, other):
+    def _above(self, other: Any) -> Any:
         if isinstance(other, LazyUniform) and self._same(other):
             return False
         below = self._below(other)
-        if below is NotImplemented or _number(other) != _number(other):
+        if below is NotImplemented or as_number(other) != as_number(other):
             return below
         return not below
 
-    def _same(self, other):
+    def _same(self, other: "LazyUniform") -> bool:
         return (self._path, self._which, self._scale, self._shift) == (
             other._path,
             other._which,
@@ -230,71 +265,71 @@ class LazyUniform:
             other._shift,
         )
 
-    def __lt__(self, other):
+    def __lt__(self, other: Any) -> Any:
         return self._below(other)
 
-    def __gt__(self, other):
+    def __gt__(self, other: Any) -> Any:
         return self._above(other)
 
-    def __le__(self, other):
+    def __le__(self, other: Any) -> Any:
         return True if isinstance(other, LazyUniform) and self._same(other) else self._below(other)
 
-    def __ge__(self, other):
+    def __ge__(self, other: Any) -> Any:
         return True if isinstance(other, LazyUniform) and self._same(other) else self._above(other)
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> Any:
         if isinstance(other, LazyUniform):
             if self._same(other):
                 return True
             self._path.refuse(
                 "two uniforms were compared with each other; compare each with a number instead"
             )
-        return NotImplemented if _number(other) is None else False
+        return NotImplemented if as_number(other) is None else False
 
-    __hash__ = None
+    __hash__ = None  # type: ignore[assignment]
 
     # Arithmetic by numbers keeps the form scale · u + shift.
 
-    def _affine(self, scale, shift):
+    def _affine(self, scale: int | Fraction, shift: int | Fraction) -> Any:
         if scale == 0:
             return shift
         return LazyUniform(self._path, self._which, scale, shift)
 
-    def _operand(self, other, sign):
+    def _operand(self, other: Any, sign: str) -> Fraction | None:
         if isinstance(other, LazyUniform):
             self._path.refuse(f"two uniforms were combined by {sign}; combine each with a number instead")
-        value = _number(other)
+        value = as_number(other)
         return None if value is None else Fraction(value)
 
-    def __add__(self, other):
+    def __add__(self, other: Any) -> Any:
         value = self._operand(other, "+")
         return NotImplemented if value is None else self._affine(self._scale, self._shift + value)
 
-    def __sub__(self, other):
+    def __sub__(self, other: Any) -> Any:
         value = self._operand(other, "-")
         return NotImplemented if value is None else self._affine(self._scale, self._shift - value)
 
-    def __rsub__(self, other):
+    def __rsub__(self, other: Any) -> Any:
         value = self._operand(other, "-")
         return NotImplemented if value is None else self._affine(-self._scale, value - self._shift)
 
-    def __mul__(self, other):
+    def __mul__(self, other: Any) -> Any:
         value = self._operand(other, "*")
         return NotImplemented if value is None else self._affine(self._scale * value, self._shift * value)
 
-    def __truediv__(self, other):
+    def __truediv__(self, other: Any) -> Any:
         value = self._operand(other, "/")
         return NotImplemented if value is None else self._affine(self._scale / value, self._shift / value)
 
-    def __pos__(self):
+    def __pos__(self) -> Self:
         return self
 
-    def __neg__(self):
+    def __neg__(self) -> Any:
         return self._affine(-self._scale, -self._shift)
 
     __radd__, __rmul__ = __add__, __mul__
 
-    def __floor__(self):
+    def __floor__(self) -> int:
         low, high = self._path.interval(self._which)
         ends = sorted(Fraction(self._scale) * Fraction(end) + self._shift for end in (low, high))
         least, beyond = math.floor(ends[0]), math.ceil(ends[1])
@@ -303,15 +338,15 @@ class LazyUniform:
             least, beyond = (least, middle) if self._below(middle) else (middle, beyond)
         return least
 
-    def __int__(self):
+    def __int__(self) -> int:
         return self.__floor__() if self._below(0) is False else -(-self).__floor__()
 
     __trunc__ = __int__
 
-    def __bool__(self):
+    def __bool__(self) -> bool:
         return True  # a uniform is 0 with probability 0
 
-    def __float__(self):
+    def __float__(self) -> float:
         self._path.refuse(
             "a uniform was turned into a float; compare the uniform itself with a threshold, "
             "or draw by inverse CDF, to keep the law exact"
@@ -319,7 +354,7 @@ class LazyUniform:
 
     __complex__ = __float__
 
-    def _refuse(self, *_):
+    def _refuse(self, *_: Any) -> Any:
         self._path.refuse(
             "a uniform went into an operation other than comparison, + − × ÷ by a number, int and floor; "
             "its law cannot be followed exactly through that"
@@ -328,13 +363,13 @@ class LazyUniform:
     __rtruediv__ = __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = __rpow__ = _refuse
     __round__ = __index__ = __abs__ = log = exp = sqrt = _refuse
 
-    def __copy__(self):
+    def __copy__(self) -> Self:
         return self
 
-    def __deepcopy__(self, memo):
+    def __deepcopy__(self, memo: Any) -> Self:
         return self  # a number: a copy of the path behind it would split without telling
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         low, high = self._path._intervals[self._which]
         form = "" if (self._scale, self._shift) == (1, 0) else f", as {self._scale}·u + {self._shift}"
         return f"<uniform in [{low}, {high}){form}>"

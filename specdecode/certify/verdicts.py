@@ -1,0 +1,306 @@
+"""Does this sampler emit exactly p? The question, asked of anyone's code.
+
+`certify` takes a verifier and `certify_generator` a whole generator, unmodified. On each world of a
+battery (`specdecode.certify.worlds`) the exact law of what comes out is enumerated (`specdecode.exact`) and
+compared with plain sampling from the target. This joint law decides, not the acceptance rate and not the
+first token; besides, coins of exactly 0 and 1 − 2⁻⁵³ must not let out what the target forbids. What cannot
+be enumerated is sampled, and the certificate says so, and why.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from specdecode.certify.certificate import Certificate, Check
+from specdecode.certify.enumerated import confirmed, enumerated
+from specdecode.certify.extremes import at_the_extremes
+from specdecode.certify.sampled import sampled
+from specdecode.certify.trial import GeneratorTrial, Trial, VerifierTrial, has_stop, name_of, takes
+from specdecode.certify.worlds import World, generator_worlds, verifier_worlds
+from specdecode.checks import as_count
+from specdecode.exact import Fault, Inexact, NotReproducible, TooLarge, against, distance, law
+from specdecode.models import next_rows
+from specdecode.verifiers import Verifier, is_lossy
+
+__all__ = ["certify", "certify_generator", "distance_on"]
+
+Track = Callable[[Sequence[World]], Iterable[World]]  # passes the worlds on, and shows how far it is
+
+
+def certify(
+    verifier: Verifier,
+    *,
+    worlds: Iterable[World] | None = None,
+    tolerance: float = 1e-12,
+    draws: int = 20_000,
+    alpha: float = 1e-6,
+    seed: int = 0,
+    track: Track = iter,
+) -> Certificate:
+    """Is a verifier exact? Its rounds, completed by the target, must have the target's joint law.
+
+    Parameters
+    ----------
+    verifier : callable
+        verifier(draft_tokens, draft_dists, target_dists, rng) -> token ids. It is handed writable int64
+        (k,) and float64 (k, V) and (k + 1, V) arrays, and a `numpy.random.Generator`.
+    worlds : list of World, optional
+        What to judge it on; `verifier_worlds()` if left out.
+    tolerance : float
+        Largest distance put down to rounding: 1e-12, or 1e-6 for code that computes in float32.
+    draws : int
+        Texts a world, when it has to be sampled.
+    alpha : float
+        Probability of calling a right sampler wrong, when it has to be sampled.
+    seed : int
+        Of the sampling.
+    track : callable
+        Wraps the list of worlds, for a progress display.
+
+    Returns
+    -------
+    Certificate
+
+    Raises
+    ------
+    ValueError
+        If `verifier` is not callable with four arguments.
+
+    Guarantee
+    ---------
+    "exact": on every world the enumerated law is within the tolerance of the target's (thm-law in
+    chapter 4), and no extreme coin does harm; it says nothing about other worlds. "not exact": by the joint
+    law, proved by the witness if enumerated, wrong with probability at most alpha if sampled; or because a
+    coin of exactly 0 or 1 − 2⁻⁵³ lets out a token with p = 0 or a fault, however improbable. Whatever else
+    happens with a total probability below the tolerance is a note.
+
+    Examples
+    --------
+    >>> from specdecode import verifiers
+    >>> certify(verifiers.token).verdict
+    'exact'
+    >>> certify(verifiers.greedy).verdict
+    'not exact'
+    """
+    takes(verifier, 4, "verifier(draft_tokens, draft_dists, target_dists, rng)")
+    battery = _settled(verifier_worlds() if worlds is None else worlds, tolerance, draws, alpha)
+    trial = VerifierTrial(verifier)
+    found = _judge(trial, battery, tolerance, draws, alpha, seed, track)
+    if found.verdict == "exact":
+        found = _with_extremes(found, trial)
+        found = replace(found, notes=(*found.notes, *_further_notes(trial, battery)))
+    return _as_it_says(found, verifier)
+
+
+def certify_generator(
+    generate: Callable[..., Any],
+    *,
+    worlds: Iterable[World] | None = None,
+    tolerance: float = 1e-12,
+    draws: int = 20_000,
+    alpha: float = 1e-6,
+    seed: int = 0,
+    track: Track = iter,
+) -> Certificate:
+    """Is a whole generator exact? Its texts must have the law of plain sampling, length and stop included.
+
+    Parameters
+    ----------
+    generate : callable
+        generate(target, draft, prefix, n_tokens, k, rng[, stop=]) -> the new token ids, or anything with
+        them as `.tokens`. Target and draft are models with float64 rows; some drafts have `propose`.
+    worlds, tolerance, draws, alpha, seed, track
+        As for `certify`; `generator_worlds()` if worlds are left out.
+
+    Returns
+    -------
+    Certificate
+        With the note "stop tokens not tested" if `generate` takes no `stop`.
+
+    Raises
+    ------
+    ValueError
+        If `generate` is not callable with six arguments.
+
+    Guarantee
+    ---------
+    As `certify`.
+
+    Examples
+    --------
+    >>> from specdecode import generate_speculative
+    >>> from specdecode.certify.worlds import generator_worlds
+    >>> certify_generator(generate_speculative, worlds=generator_worlds()[:8]).verdict
+    'exact'
+    """
+    takes(generate, 6, "generate(target, draft, prefix, n_tokens, k, rng)")
+    battery = _settled(generator_worlds() if worlds is None else worlds, tolerance, draws, alpha)
+    trial, notes = GeneratorTrial(generate), []
+    if not has_stop(generate):
+        battery = [world for world in battery if world.stop is None]
+        notes.append("stop tokens not tested: it takes no `stop`")
+    refusal = _refusal_of_look_ups(trial, battery)
+    if refusal:
+        battery = [world for world in battery if not world.looks_up]
+        notes.append(f"drafts with `propose` not tested: handed one, it {refusal}")
+    if not battery:
+        raise ValueError("no world is left to judge it on; want one without stop tokens and look-ups")
+    found = _judge(trial, battery, tolerance, draws, alpha, seed, track)
+    if found.verdict == "exact":
+        found = _with_extremes(found, trial)
+    return _as_it_says(replace(found, notes=(*found.notes, *notes)), generate)
+
+
+def _as_it_says(found: Certificate, function: Any) -> Certificate:
+    """What says of itself that it is lossy is never called exact, whatever a few worlds show."""
+    if not is_lossy(function):
+        return found
+    verdict = "no difference found" if found.verdict == "exact" else found.verdict
+    return replace(found, verdict=verdict, notes=(*found.notes, "it says of itself that it is lossy"))
+
+
+def distance_on(sampler: Callable[..., Any], world: World, is_generator: bool = False) -> Fraction:
+    """Total variation of a sampler from its target on one world, by one enumeration.
+
+    Parameters
+    ----------
+    sampler : callable
+        A verifier, or a generator if `is_generator`.
+    world : World
+    is_generator : bool
+
+    Returns
+    -------
+    Fraction
+        A fault, such as an exception, counts as an outcome that should not be.
+
+    Raises
+    ------
+    Inexact, NotReproducible, TooLarge
+        If the sampler cannot be enumerated; `certify` would sample it.
+
+    Examples
+    --------
+    >>> from specdecode import verifiers
+    >>> float(distance_on(verifiers.greedy, verifier_worlds()[0])) > 0.4
+    True
+    """
+    trial: Trial = GeneratorTrial(sampler) if is_generator else VerifierTrial(sampler)
+    return distance(enumerated(trial, world), trial.reference(world))
+
+
+def _refusal_of_look_ups(trial: Trial, worlds: Sequence[World]) -> str | None:
+    """What a generator does that cannot take a draft with `propose`, or None if it can."""
+    for world in worlds:
+        if world.looks_up:
+            outcome = trial.program(world)(np.random.default_rng(0))
+            return outcome.what if isinstance(outcome, Fault) else None
+    return None
+
+
+def _settled(worlds: Iterable[World], tolerance: float, draws: int, alpha: float) -> list[World]:
+    """The worlds as a list, after a look at the numbers that go with them."""
+    worlds = list(worlds)
+    if not worlds:
+        raise ValueError("worlds is empty; want one or more")
+    if not 0 <= tolerance < 1:
+        raise ValueError(f"tolerance is {tolerance}; want a number from 0, and below 1")
+    if not 0 < alpha < 1:
+        raise ValueError(f"alpha is {alpha}; want a number between 0 and 1")
+    as_count(draws, "draws", least=100)
+    return worlds
+
+
+def _judge(
+    trial: Trial,
+    worlds: Sequence[World],
+    tolerance: float,
+    draws: int,
+    alpha: float,
+    seed: int,
+    track: Track,
+) -> Certificate:
+    """Enumerate every world; sample them all if one cannot be enumerated."""
+    checks: list[Check] = []
+    notes: list[str] = []
+    worst, witness = Fraction(0), None
+    try:
+        for world in track(worlds):
+            trial.hints.clear()
+            reference, length = trial.reference(world), trial.length(world)
+            comparison = against(enumerated(trial, world), reference, tolerance)
+            found, gap, passed = comparison.law_a, comparison.total_variation, comparison.equal
+            for outcome, mass in found.items():
+                if outcome not in reference and mass <= tolerance:
+                    notes.append(f"{world.name}, k = {world.k}: {outcome} with probability {float(mass):.1e}")
+            checks.append(Check(world.name, world.k, length, found.paths, None, gap, None, passed))
+            worst = max(worst, gap)
+            if not passed and witness is None:
+                witness = confirmed(trial, world, comparison)
+    except (Inexact, NotReproducible, TooLarge) as error:
+        if witness is None:
+            return sampled(trial, worlds, tolerance, draws, alpha, seed, _why(error))
+        notes.append(f"the remaining worlds were left out: {_why(error)}")
+    if trial.written:
+        notes.append("it wrote to the arrays or the list it was given")
+    return Certificate(
+        name_of(trial.function),
+        "exact" if witness is None else "not exact",
+        "enumerated",
+        tolerance,
+        tuple(checks),
+        worst,
+        None,
+        alpha,
+        None,
+        witness,
+        tuple(notes),
+    )
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, NotReproducible):
+        return f"it has randomness or state of its own ({error})"
+    if isinstance(error, TooLarge):
+        return f"it has too many paths to follow ({error})"
+    return f"it does to a uniform what cannot be followed exactly ({error})"
+
+
+def _with_extremes(found: Certificate, trial: Trial) -> Certificate:
+    witness = at_the_extremes(trial)
+    return found if witness is None else replace(found, verdict="not exact", witness=witness)
+
+
+def _further_notes(trial: VerifierTrial, worlds: Sequence[World]) -> list[str]:
+    """What else is worth knowing of a verifier that is exact."""
+    notes = []
+    row = np.array([[0.25, 0.25, 0.5]])
+    emitted = trial.emitted([], np.empty((0, 3)), row, np.random.default_rng(0), 3)
+    if isinstance(emitted, Fault):
+        notes.append(f"with nothing drafted (k = 0) it {emitted}")
+    elif _plainly(trial, row) != {x: Fraction(mass) for x, mass in enumerate(row[0].tolist())}:
+        notes.append("with nothing drafted (k = 0) it does not draw from the target's row")
+    rational = VerifierTrial(trial.function, arithmetic=object)
+    small = [
+        world for world in worlds if world.k == 1 and next_rows(world.target, world.prefix, 1).dtype == object
+    ]
+    try:
+        equal = all(enumerated(rational, world) == rational.reference(world) for world in small)
+    except (Inexact, NotReproducible, TooLarge):
+        equal = False
+    if small and equal:
+        notes.append("on rows of Fractions (k = 1) the laws are equal, not only close")
+    return notes
+
+
+def _plainly(trial: VerifierTrial, row: np.ndarray) -> Any:
+    """Law of what a verifier emits when nothing was drafted."""
+
+    def program(rng: Any) -> Any:
+        emitted = trial.emitted([], np.empty((0, row.shape[1])), row, rng, row.shape[1])
+        return emitted if isinstance(emitted, Fault) else emitted[0]
+
+    return law(program, max_paths=50_000, max_draws=300)
