@@ -86,9 +86,8 @@ class Witness:
             f"found      {self.how}",
         ]
         if self.how in ("enumerated", "sampled"):
-            lines.insert(
-                -1, f"has        {readable(self.probability)}, should have {readable(self.expected)}"
-            )
+            found, wanted = readable(self.probability), readable(self.expected)
+            lines.insert(-1, f"has        {found}, should have {wanted}")
         lines += [f"hint       {hint}" for hint in self.hints]
         return "\n".join(lines)
 
