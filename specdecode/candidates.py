@@ -16,14 +16,13 @@ how they were drawn. If the emitted token is among the candidates, a tree of dra
 References: Miao et al. (2024); Sun, Suresh et al. (2023), SpecTr; Yang et al. (2024).
 """
 
-from collections.abc import Sequence
 from itertools import product
 from typing import Any
 
 import numpy as np
 from scipy import optimize, sparse
 
-from specdecode.checks import Rows, as_count, as_drafted, as_row
+from specdecode.checks import Row, Rows, TokenIds, as_count, as_drafted, as_row
 from specdecode.rule import acceptance, divide, overlap
 from specdecode.sampling import Uniforms, draw
 from specdecode.verifiers import replacement
@@ -31,7 +30,7 @@ from specdecode.verifiers import replacement
 __all__ = ["best_acceptance", "distinct", "independent", "k_seq", "kept_by_k_seq", "recursive", "root"]
 
 
-def independent(row: Rows, m: int, rng: Uniforms) -> tuple[list[int], np.ndarray]:
+def independent(row: Row, m: int, rng: Uniforms) -> tuple[list[int], np.ndarray]:
     """m candidates drawn independently from one row, with replacement.
 
     Parameters
@@ -58,7 +57,7 @@ def independent(row: Rows, m: int, rng: Uniforms) -> tuple[list[int], np.ndarray
     return tokens, np.stack([row] * m)
 
 
-def distinct(row: Rows, m: int, rng: Uniforms) -> tuple[list[int], np.ndarray]:
+def distinct(row: Row, m: int, rng: Uniforms) -> tuple[list[int], np.ndarray]:
     """m different candidates, drawn from one row without replacement.
 
     Parameters
@@ -90,7 +89,7 @@ def distinct(row: Rows, m: int, rng: Uniforms) -> tuple[list[int], np.ndarray]:
     return tokens, np.stack(rows)
 
 
-def recursive(candidates: Sequence[int], draft_dists: Rows, target_dist: Rows, rng: Uniforms) -> int:
+def recursive(candidates: TokenIds, draft_dists: Rows, target_dist: Row, rng: Uniforms) -> int:
     """Recursive rejection: the token rule on one candidate after another, each against what is left of p.
 
     With r_1 = p, candidate j is kept with min(1, r_j/q_j); otherwise r_{j+1} is the residual of r_j and q_j.
@@ -140,7 +139,7 @@ def recursive(candidates: Sequence[int], draft_dists: Rows, target_dist: Rows, r
     return draw(left, rng.random())
 
 
-def kept_by_k_seq(p: Rows, q: Rows, m: int, rho: Any) -> tuple[Any, Any]:
+def kept_by_k_seq(p: Row, q: Row, m: int, rho: Any) -> tuple[Any, Any]:
     """(β, 1 − (1 − β)ᵐ): the acceptance of one candidate at ρ, Σ min(p/ρ, q), and that of m.
 
     Examples
@@ -153,7 +152,7 @@ def kept_by_k_seq(p: Rows, q: Rows, m: int, rho: Any) -> tuple[Any, Any]:
     return one, 1 - (1 - one) ** m
 
 
-def root(p: Rows, q: Rows, m: int) -> float:
+def root(p: Row, q: Row, m: int) -> float:
     """The ρ of k-SEQ: the least in [1, m] at which what m candidates keep does not exceed ρ · β.
 
     Parameters
@@ -182,9 +181,9 @@ def root(p: Rows, q: Rows, m: int) -> float:
 
 
 def k_seq(
-    candidates: Sequence[int],
+    candidates: TokenIds,
     draft_dists: Rows,
-    target_dist: Rows,
+    target_dist: Row,
     rng: Uniforms,
     *,
     rho: Any = None,
@@ -247,7 +246,7 @@ def k_seq(
     return draw(divide(left, left.sum()) if left.sum() != 0 else p, rng.random())
 
 
-def best_acceptance(p: Rows, q: Rows, m: int, *, replace: bool = True) -> float:
+def best_acceptance(p: Row, q: Row, m: int, *, replace: bool = True) -> float:
     """The largest probability with which any exact rule can emit one of m candidates.
 
     The linear program over all joint laws of (candidates, token) with the right margins.
@@ -307,7 +306,7 @@ def _laws(q: np.ndarray, m: int, replace: bool) -> dict[tuple[int, ...], float]:
     return {drafted: mass / total for drafted, mass in laws.items()}
 
 
-def _check(candidates: Sequence[int], draft_dists: Rows) -> None:
+def _check(candidates: TokenIds, draft_dists: Rows) -> None:
     if len(candidates) < 1 or len(candidates) != len(draft_dists):
         raise ValueError(
             f"{len(candidates)} candidates and {len(draft_dists)} draft rows; want one row for each candidate"

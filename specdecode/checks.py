@@ -1,4 +1,4 @@
-"""What may enter: rows, token ids and counts, checked once where they come in.
+"""What may enter: rows, token ids, counts and numbers, checked once where they come in.
 
 A **row** is a distribution over the vocabulary: finite, non-negative, and summing to 1 within
 
@@ -13,18 +13,36 @@ or tested against it, so that both see the same numbers. A float64 or rational r
 import operator
 from collections.abc import Collection, Sequence
 from numbers import Rational
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-__all__ = ["as_count", "as_drafted", "as_row", "as_rows", "as_stop", "as_token", "as_tokens"]
+__all__ = [
+    "Row",
+    "Rows",
+    "TokenIds",
+    "as_count",
+    "as_drafted",
+    "as_level",
+    "as_number",
+    "as_row",
+    "as_rows",
+    "as_stop",
+    "as_token",
+    "as_tokens",
+]
 
-Rows = Sequence[Any] | np.ndarray  # one row or a stack; ArrayLike would leave out Fractions
+# What may be handed in; what comes out of a check is an array. ArrayLike would leave out Fractions.
+Row = Sequence[Any] | np.ndarray  # one row, shape (V,)
+Rows = Sequence[Row] | np.ndarray  # a stack of them, shape (n, V), or a lazy sequence
+TokenIds = Sequence[int]
+
+Number = TypeVar("Number")
 
 _SPACING = {2: 2.0**-7, 4: 2.0**-23}
 
 
-def as_row(values: Rows, name: str, vocab_size: int | None = None) -> np.ndarray:
+def as_row(values: Row, name: str, vocab_size: int | None = None) -> np.ndarray:
     """One row as an array the rule can trust.
 
     Parameters
@@ -87,7 +105,7 @@ def as_rows(values: Rows, name: str, n: int, vocab_size: int) -> np.ndarray:
     return _distributions(values, name, (n, vocab_size))
 
 
-def _distributions(values: Rows, name: str, shape: tuple[int | None, ...]) -> np.ndarray:
+def _distributions(values: Row | Rows, name: str, shape: tuple[int | None, ...]) -> np.ndarray:
     array = np.asarray(values)
     if array.ndim != len(shape) or any(want not in (None, have) for want, have in zip(shape, array.shape)):
         want = ", ".join("V" if size is None else str(size) for size in shape)
@@ -275,3 +293,83 @@ def as_count(value: Any, name: str, least: int) -> int:
     if count < least or isinstance(value, bool):
         raise ValueError(f"{name} is {value!r}; want a whole number, {least} or more")
     return count
+
+
+def as_number(
+    value: Number,
+    name: str,
+    least: float,
+    most: float | None = None,
+    *,
+    open_below: bool = False,
+    open_above: bool = False,
+) -> Number:
+    """A number in a range, itself: a Fraction stays a Fraction.
+
+    Parameters
+    ----------
+    value : float, Fraction, or anything that compares with numbers
+    name : str
+        What to call it in an error.
+    least, most : number
+        The ends of the range. Without `most` any finite number will do; infinity is one that may be reached.
+    open_below, open_above : bool
+        Whether the number must not equal that end.
+
+    Returns
+    -------
+    number
+        `value`.
+
+    Raises
+    ------
+    ValueError
+        If it is not a number, NaN, or out of range; names it and the range.
+
+    Examples
+    --------
+    >>> as_number(0.5, "weight", 0, 1)
+    0.5
+    >>> as_number(0, "lenience", 0, 1, open_below=True)
+    Traceback (most recent call last):
+    ValueError: lenience is 0; want a number above 0, and at most 1
+    """
+    number: Any = value
+    top = float("inf") if most is None else most
+    try:
+        inside = (least < number if open_below else least <= number) and (
+            number < top if open_above or most is None else number <= top
+        )
+    except TypeError:  # it does not compare with numbers
+        inside = False
+    if not inside:
+        raise ValueError(f"{name} is {value}; want {_range(least, most, open_below, open_above)}")
+    return value
+
+
+def _range(least: float, most: float | None, open_below: bool, open_above: bool) -> str:
+    if most is None or most == float("inf"):
+        kind = "a finite number" if most is None else "a number"
+        return f"{kind} above {least}" if open_below else f"{kind}, {least} or more"
+    if open_below and open_above:
+        return f"a number between {least} and {most}"
+    if open_above:
+        return f"a number from {least}, and below {most}"
+    return f"a number above {least}, and at most {most}" if open_below else f"a number from {least} to {most}"
+
+
+def as_level(alpha: Number) -> Number:
+    """The level of a statistical test, a number strictly between 0 and 1.
+
+    Raises
+    ------
+    ValueError
+        As `as_number`.
+
+    Examples
+    --------
+    >>> as_level(1)
+    Traceback (most recent call last):
+    ValueError: alpha is 1; want a number between 0 and 1
+    """
+    return as_number(alpha, "alpha", 0, 1, open_below=True, open_above=True)

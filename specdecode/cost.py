@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from specdecode.checks import Rows, as_count, as_rows
+from specdecode.checks import Row, Rows, as_count, as_number, as_rows
 from specdecode.rule import acceptance, excess, overlap
 
 __all__ = [
@@ -55,8 +55,8 @@ def expected_tokens(alpha: Any, k: int) -> Any:
     >>> expected_tokens(F(1, 2), 3), expected_tokens(1, 3)
     (Fraction(15, 8), 4)
     """
-    if isinstance(alpha, Real) and not 0 <= alpha <= 1:
-        raise ValueError(f"alpha is {alpha}; want a number from 0 to 1")
+    if isinstance(alpha, Real):
+        as_number(alpha, "alpha", 0, 1)
     return sum(alpha**i for i in range(as_count(k, "k", least=0) + 1))
 
 
@@ -164,13 +164,12 @@ def best_k(
     >>> best_k(0.8, draft_cost=0.1), best_k(0.05, draft_cost=0.1)
     (6, 0)
     """
-    if not 0 <= alpha <= 1:
-        raise ValueError(f"alpha is {alpha}; want a number from 0 to 1")
+    as_number(alpha, "alpha", 0, 1)
     lengths = range(as_count(longest, "longest", least=0) + 1)
     return max(lengths, key=lambda k: speedup(expected_tokens(alpha, k), k, draft_cost, verify_cost(k + 1)))
 
 
-def block_accepted(p: Rows, q: Rows, k: int) -> Any:
+def block_accepted(p: Row, q: Row, k: int) -> Any:
     """Expected number of drafted tokens the block rule accepts when every row is p, and every draft row q.
 
     Σ_{i=1..k} Σ_x q(x) · π_i(x) over blocks x of length i, where π_i = min(1, π_{i−1} · p/q).

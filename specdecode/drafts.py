@@ -4,12 +4,11 @@ A draft returns its tokens together with the rows they were drawn from. The exac
 rests on that pair being true: a token tested against any other row is a quiet bug, and a frequent one.
 """
 
-from collections.abc import Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from specdecode.checks import as_count, as_row, as_tokens
+from specdecode.checks import TokenIds, as_count, as_row, as_tokens
 from specdecode.models import Model
 from specdecode.sampling import Uniforms, draw
 
@@ -24,7 +23,7 @@ class Draft(Protocol):
     otherwise. A look-up says 0.
     """
 
-    def propose(self, prefix: Sequence[int], k: int, rng: Any) -> tuple[Sequence[int], np.ndarray]:
+    def propose(self, prefix: TokenIds, k: int, rng: Any) -> tuple[TokenIds, np.ndarray]:
         """Between 0 and k tokens, and their rows, shape (number of tokens, V)."""
         ...
 
@@ -49,7 +48,7 @@ class ModelDraft:
     def __init__(self, model: Model) -> None:
         self.model, self.vocab_size = model, model.vocab_size
 
-    def propose(self, prefix: Sequence[int], k: int, rng: Uniforms) -> tuple[list[int], np.ndarray]:
+    def propose(self, prefix: TokenIds, k: int, rng: Uniforms) -> tuple[list[int], np.ndarray]:
         text, rows = list(prefix), []
         for _ in range(k):
             # A copy, since a model may hand out the same buffer each time.
@@ -84,7 +83,7 @@ class ArgmaxDraft:
     def __repr__(self) -> str:
         return f"ArgmaxDraft({self.model!r})"
 
-    def propose(self, prefix: Sequence[int], k: int, rng: Any) -> tuple[list[int], np.ndarray]:
+    def propose(self, prefix: TokenIds, k: int, rng: Any) -> tuple[list[int], np.ndarray]:
         text = list(prefix)
         for _ in range(k):
             text.append(int(np.argmax(as_row(self.model.next_dist(text), "draft row", self.vocab_size))))
@@ -126,7 +125,7 @@ class NGramDraft:
     def __repr__(self) -> str:
         return f"NGramDraft({self.vocab_size}, {self.longest})"
 
-    def propose(self, prefix: Sequence[int], k: int, rng: Any) -> tuple[list[int], np.ndarray]:
+    def propose(self, prefix: TokenIds, k: int, rng: Any) -> tuple[list[int], np.ndarray]:
         text = as_tokens(prefix, "prefix", self.vocab_size)
         tokens = text[self._continuation(text) :][:k]
         return tokens, _one_hot(tokens, self.vocab_size)
@@ -180,7 +179,7 @@ class PaddedDraft:
     def __repr__(self) -> str:
         return f"PaddedDraft({self.draft!r}, {self.vocab_size})"
 
-    def propose(self, prefix: Sequence[int], k: int, rng: Any) -> tuple[Sequence[int], np.ndarray]:
+    def propose(self, prefix: TokenIds, k: int, rng: Any) -> tuple[TokenIds, np.ndarray]:
         tokens, rows = self.draft.propose(prefix, k, rng)
         rows = np.asarray(rows)
         beyond = np.argwhere(rows[:, self.vocab_size :] != 0)
@@ -193,7 +192,7 @@ class PaddedDraft:
         return tokens, np.pad(rows[:, : self.vocab_size], ((0, 0), (0, missing)))
 
 
-def _one_hot(tokens: Sequence[int], vocab_size: int) -> np.ndarray:
+def _one_hot(tokens: TokenIds, vocab_size: int) -> np.ndarray:
     """Rows that are certain of their token; integers, so that they are exact beside Fractions too."""
     rows = np.zeros((len(tokens), vocab_size), dtype=np.int8)
     rows[np.arange(len(tokens)), tokens] = 1

@@ -10,7 +10,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from specdecode.checks import Rows, as_count, as_row, as_rows, as_token
+from specdecode.checks import Rows, TokenIds, as_count, as_number, as_row, as_rows, as_token
 
 __all__ = [
     "MappedModel",
@@ -18,6 +18,7 @@ __all__ = [
     "Model",
     "RepetitionPenalty",
     "as_model",
+    "common_prefix",
     "draft_from_target",
     "next_rows",
     "random_markov",
@@ -33,7 +34,7 @@ class Model(Protocol):
 
     vocab_size: int
 
-    def next_dist(self, prefix: Sequence[int]) -> np.ndarray:
+    def next_dist(self, prefix: TokenIds) -> np.ndarray:
         """Distribution of the next token, shape (V,)."""
         ...
 
@@ -54,7 +55,7 @@ def as_model(model: Any, name: str) -> Model:
     return model
 
 
-def next_rows(model: Model, tokens: Sequence[int], n: int) -> np.ndarray:
+def next_rows(model: Model, tokens: TokenIds, n: int) -> np.ndarray:
     """The last n rows of a model on `tokens`: one call if it has `next_dists`, a loop if not.
 
     Parameters
@@ -96,6 +97,17 @@ def next_rows(model: Model, tokens: Sequence[int], n: int) -> np.ndarray:
     return as_rows(rows, name, n, model.vocab_size)
 
 
+def common_prefix(a: Sequence[Any], b: Sequence[Any]) -> int:
+    """Length of the longest common prefix: how much of a cache is still true.
+
+    Examples
+    --------
+    >>> common_prefix([5, 6, 7], [5, 6, 8, 9])
+    2
+    """
+    return next((i for i, (x, y) in enumerate(zip(a, b)) if x != y), min(len(a), len(b)))
+
+
 class MarkovModel:
     """A table of rows: the next token depends on the last one only.
 
@@ -130,10 +142,10 @@ class MarkovModel:
     def __repr__(self) -> str:
         return f"MarkovModel({self.rows.tolist()!r})"
 
-    def next_dist(self, prefix: Sequence[int]) -> np.ndarray:
+    def next_dist(self, prefix: TokenIds) -> np.ndarray:
         return self.next_dists(prefix, 1)[0]
 
-    def next_dists(self, tokens: Sequence[int], n: int) -> np.ndarray:
+    def next_dists(self, tokens: TokenIds, n: int) -> np.ndarray:
         if len(tokens) < n:
             raise ValueError("prefix is empty; a Markov model needs one token or more")
         last = [as_token(token, "last token", self.vocab_size) for token in tokens[len(tokens) - n :]]
@@ -195,8 +207,7 @@ def draft_from_target(target: MarkovModel, agreement: float, seed: int) -> Marko
     """
     if not isinstance(target, MarkovModel):
         raise ValueError(f"target is a {type(target).__name__}; want a MarkovModel, whose rows can be mixed")
-    if not 0 <= agreement <= 1:
-        raise ValueError(f"agreement is {agreement}; want a number from 0 to 1")
+    as_number(agreement, "agreement", 0, 1)
     other = _dirichlet_rows(np.random.default_rng(seed), 0.4, target.vocab_size)
     mixed = agreement * target.rows + (1 - agreement) * other
     return MarkovModel(mixed / mixed.sum(axis=1, keepdims=True))
@@ -232,14 +243,13 @@ class RepetitionPenalty:
     """
 
     def __init__(self, model: Model, penalty: float | Fraction) -> None:
-        if not 1 <= penalty < float("inf"):
-            raise ValueError(f"penalty is {penalty}; want a finite number, 1 or more")
-        self.model, self.penalty, self.vocab_size = model, penalty, model.vocab_size
+        self.model, self.penalty = model, as_number(penalty, "penalty", 1)
+        self.vocab_size = model.vocab_size
 
     def __repr__(self) -> str:
         return f"RepetitionPenalty({self.model!r}, {self.penalty!r})"
 
-    def next_dist(self, prefix: Sequence[int]) -> np.ndarray:
+    def next_dist(self, prefix: TokenIds) -> np.ndarray:
         row = np.asarray(self.model.next_dist(prefix))
         seen = np.isin(np.arange(self.vocab_size), list(prefix))
         weights = np.where(seen, row / self.penalty, row)
@@ -266,8 +276,8 @@ class MappedModel:
     def __init__(self, model: Model, row_map: Callable[[np.ndarray], np.ndarray]) -> None:
         self.model, self.row_map, self.vocab_size = model, row_map, model.vocab_size
 
-    def next_dist(self, prefix: Sequence[int]) -> np.ndarray:
+    def next_dist(self, prefix: TokenIds) -> np.ndarray:
         return self.row_map(self.model.next_dist(prefix))
 
-    def next_dists(self, tokens: Sequence[int], n: int) -> np.ndarray:
+    def next_dists(self, tokens: TokenIds, n: int) -> np.ndarray:
         return np.stack([self.row_map(row) for row in next_rows(self.model, tokens, n)])

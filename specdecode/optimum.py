@@ -6,13 +6,12 @@ the expected number of accepted tokens is linear in the rule, and exactness is a
 (def-program in chapter 10). Small cases only: there are Vᵏ drafted paths.
 """
 
-from collections.abc import Sequence
 from itertools import product
 
 import numpy as np
 from scipy import optimize, sparse
 
-from specdecode.checks import as_count, as_tokens
+from specdecode.checks import TokenIds, as_count, as_tokens
 from specdecode.models import Model, next_rows
 
 __all__ = ["best_block"]
@@ -20,7 +19,7 @@ __all__ = ["best_block"]
 _LARGEST = 200_000  # unknowns
 
 
-def best_block(target: Model, draft: Model, prefix: Sequence[int], k: int) -> float:
+def best_block(target: Model, draft: Model, prefix: TokenIds, k: int) -> float:
     """The largest expected number of drafted tokens that an exact rule can accept in a round of k.
 
     Parameters
@@ -95,7 +94,7 @@ def best_block(target: Model, draft: Model, prefix: Sequence[int], k: int) -> fl
     return float(-found.fun)
 
 
-def _mass(model: Model, prefix: Sequence[int], text: Sequence[int]) -> float:
+def _mass(model: Model, prefix: TokenIds, text: TokenIds) -> float:
     """Probability that the model goes on with this text."""
     if not text:
         return 1.0

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from specdecode.checks import Rows
+from specdecode.checks import Row, TokenIds
 from specdecode.cost import expected_tokens
 from specdecode.rule import excess, overlap
 
@@ -104,7 +104,7 @@ def save(axes: Axes, path: str | Path) -> None:
     axes.figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
 
 
-def draw_split(p: Rows, q: Rows, axes: Axes | None = None) -> Axes:
+def draw_split(p: Row, q: Row, axes: Axes | None = None) -> Axes:
     """One row against another: the overlap they share, and the excess on either side.
 
     Parameters
@@ -151,7 +151,7 @@ def draw_split(p: Rows, q: Rows, axes: Axes | None = None) -> Axes:
 
 
 def draw_rounds(
-    trace: Sequence[tuple[Sequence[int], Sequence[int]]], names: Sequence[str], axes: Axes | None = None
+    trace: Sequence[tuple[TokenIds, TokenIds]], names: Sequence[str], axes: Axes | None = None
 ) -> Axes:
     """The rounds of a run, one line each: drafted tokens kept, rejected or never tested, and the token added.
 

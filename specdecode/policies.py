@@ -23,12 +23,12 @@ from typing import Any
 
 import numpy as np
 
-from specdecode.checks import as_count
+from specdecode.checks import TokenIds, as_count, as_number
 from specdecode.cost import best_k
 
 __all__ = ["Policy", "best", "confident", "fixed", "heuristic"]
 
-Policy = Callable[[Sequence[Any], Sequence[int], Sequence[np.ndarray]], int]
+Policy = Callable[[Sequence[Any], TokenIds, Sequence[np.ndarray]], int]
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class fixed:
     def __post_init__(self) -> None:
         as_count(self.k, "k", least=0)
 
-    def __call__(self, rounds: Sequence[Any], drafted: Sequence[int], rows: Sequence[np.ndarray]) -> int:
+    def __call__(self, rounds: Sequence[Any], drafted: TokenIds, rows: Sequence[np.ndarray]) -> int:
         return self.k
 
 
@@ -84,7 +84,7 @@ class heuristic:
     def __post_init__(self) -> None:
         as_count(self.longest, "longest", least=as_count(self.start, "start", least=1))
 
-    def __call__(self, rounds: Sequence[Any], drafted: Sequence[int], rows: Sequence[np.ndarray]) -> int:
+    def __call__(self, rounds: Sequence[Any], drafted: TokenIds, rows: Sequence[np.ndarray]) -> int:
         k = self.start
         for each in rounds:
             if each.proposed:  # a round without a draft says nothing of it
@@ -122,12 +122,11 @@ class best:
 
     def __post_init__(self) -> None:
         as_count(self.longest, "longest", least=1)
-        if not 0 <= self.draft_cost < float("inf"):
-            raise ValueError(f"draft_cost is {self.draft_cost}; want a finite number, 0 or more")
+        as_number(self.draft_cost, "draft_cost", 0)
         if not 0 <= self.prior[0] <= self.prior[1] or not 0 < self.prior[1] < float("inf"):
             raise ValueError(f"prior is {self.prior}; want (accepted, tested) with 0 ≤ accepted ≤ tested")
 
-    def __call__(self, rounds: Sequence[Any], drafted: Sequence[int], rows: Sequence[np.ndarray]) -> int:
+    def __call__(self, rounds: Sequence[Any], drafted: TokenIds, rows: Sequence[np.ndarray]) -> int:
         accepted = self.prior[0] + sum(each.accepted for each in rounds)
         tested = self.prior[1] + sum(min(each.accepted + 1, each.proposed) for each in rounds)
         return max(1, best_k(min(accepted / tested, 1.0), self.draft_cost, self.longest))
@@ -164,10 +163,9 @@ class confident:
 
     def __post_init__(self) -> None:
         as_count(self.longest, "longest", least=1)
-        if not 0 <= self.threshold <= 1:
-            raise ValueError(f"threshold is {self.threshold}; want a number from 0 to 1")
+        as_number(self.threshold, "threshold", 0, 1)
 
-    def __call__(self, rounds: Sequence[Any], drafted: Sequence[int], rows: Sequence[np.ndarray]) -> int:
+    def __call__(self, rounds: Sequence[Any], drafted: TokenIds, rows: Sequence[np.ndarray]) -> int:
         if drafted and rows[-1][drafted[-1]] < self.threshold:
             return len(drafted)
         return min(len(drafted) + 1, self.longest)

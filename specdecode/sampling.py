@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from specdecode.checks import Rows, as_count, as_row, as_token
+from specdecode.checks import Row, as_count, as_number, as_row, as_token
 from specdecode.rule import divide
 
 __all__ = ["Settings", "draw", "min_p", "suppress", "temperature", "top_k", "top_p"]
@@ -23,7 +23,7 @@ class Uniforms(Protocol):
     def random(self) -> Any: ...
 
 
-def draw(row: Rows, u: Any) -> int:
+def draw(row: Row, u: Any) -> int:
     """Token drawn from a row with one uniform, min{x : F(x) > u}, F the cumulative sum of the row.
 
     Parameters
@@ -60,7 +60,7 @@ def draw(row: Rows, u: Any) -> int:
     return int(np.searchsorted(cumulative / cumulative[-1], u, side="right"))
 
 
-def temperature(row: Rows, t: float | None) -> np.ndarray:
+def temperature(row: Row, t: float | None) -> np.ndarray:
     """The row at temperature t, proportional to row^(1/t).
 
     Parameters
@@ -95,9 +95,7 @@ def temperature(row: Rows, t: float | None) -> np.ndarray:
     row = as_row(row, "row")
     if t is None or t == 1:
         return row
-    if not 0 <= t < float("inf"):
-        raise ValueError(f"temperature is {t}; want a finite number, 0 or more")
-    if t == 0:
+    if as_number(t, "temperature", 0) == 0:
         return (np.arange(len(row)) == np.argmax(row)).astype(int).astype(row.dtype)
     with np.errstate(divide="ignore", over="ignore"):  # log 0 = −∞ stays impossible at every t
         logits = np.log(row.astype(float))
@@ -105,7 +103,7 @@ def temperature(row: Rows, t: float | None) -> np.ndarray:
     return weights / weights.sum()
 
 
-def top_k(row: Rows, k: int | None) -> np.ndarray:
+def top_k(row: Row, k: int | None) -> np.ndarray:
     """The row on its k largest entries, renormalised.
 
     Parameters
@@ -136,7 +134,7 @@ def top_k(row: Rows, k: int | None) -> np.ndarray:
     return _on(row, row >= np.sort(row)[-min(k, len(row))], f"top_k = {k}")
 
 
-def top_p(row: Rows, mass: Any) -> np.ndarray:
+def top_p(row: Row, mass: Any) -> np.ndarray:
     """The row on the fewest of its largest entries that have at least this mass, renormalised.
 
     Parameters
@@ -168,11 +166,7 @@ def top_p(row: Rows, mass: Any) -> np.ndarray:
     array([0.625, 0.375, 0.   ])
     """
     row = as_row(row, "row")
-    if mass is None:
-        return row
-    if not 0 < mass <= 1:
-        raise ValueError(f"top_p is {mass}; want a number above 0, and at most 1")
-    if mass == 1:
+    if mass is None or as_number(mass, "top_p", 0, 1, open_below=True) == 1:
         return row
     order = np.argsort(row, kind="stable")
     keep = np.ones(len(row), dtype=bool)
@@ -180,7 +174,7 @@ def top_p(row: Rows, mass: Any) -> np.ndarray:
     return _on(row, keep, f"top_p = {mass}")
 
 
-def min_p(row: Rows, share: Any) -> np.ndarray:
+def min_p(row: Row, share: Any) -> np.ndarray:
     """The row on the entries of at least this share of the largest, renormalised.
 
     Parameters
@@ -206,14 +200,12 @@ def min_p(row: Rows, share: Any) -> np.ndarray:
     array([0.625, 0.375, 0.   ])
     """
     row = as_row(row, "row")
-    if share is None:
+    if share is None or as_number(share, "min_p", 0, 1) == 0:
         return row
-    if not 0 <= share <= 1:
-        raise ValueError(f"min_p is {share}; want a number from 0 to 1")
-    return row if share == 0 else _on(row, row >= share * row.max(), f"min_p = {share}")
+    return _on(row, row >= share * row.max(), f"min_p = {share}")
 
 
-def suppress(row: Rows, tokens: Collection[int]) -> np.ndarray:
+def suppress(row: Row, tokens: Collection[int]) -> np.ndarray:
     """The row without some tokens, renormalised.
 
     Parameters
@@ -311,7 +303,7 @@ class Settings:
                     f"temperature 0 leaves one token, so {name} = {value} has nothing to do; want one of them"
                 )
 
-    def __call__(self, row: Rows) -> np.ndarray:
+    def __call__(self, row: Row) -> np.ndarray:
         """The row, shaped; shape (V,)."""
         shaped = temperature(suppress(row, self.suppress), self.temperature)
         for name, filter_ in _FILTERS:

@@ -19,7 +19,7 @@ References: Allal et al. (2025), arXiv:2502.02737; Touvron et al. (2023), arXiv:
 arXiv:2104.09864; Ainslie et al. (2023), arXiv:2305.13245.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -28,7 +28,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from specdecode.checks import as_count, as_token, as_tokens
+from specdecode.checks import TokenIds, as_count, as_token, as_tokens
+from specdecode.models import common_prefix
 
 __all__ = ["SmolLM", "load"]
 
@@ -245,13 +246,13 @@ class SmolLM:
         ids = self._tokenizer.encode(text, add_special_tokens=False).ids
         decoded = self.decode(ids)
         if decoded != text:
-            at = _common_prefix(text, decoded)
+            at = common_prefix(text, decoded)
             raise ValueError(
                 f"text[{at}] is {text[at]!r}, which SmolLM2's vocabulary cannot spell; leave it out"
             )
         return ids
 
-    def decode(self, ids: Sequence[int]) -> str:
+    def decode(self, ids: TokenIds) -> str:
         """Text of token ids, special tokens included; bytes that are no whole character become U+FFFD.
 
         Parameters
@@ -269,7 +270,7 @@ class SmolLM:
         """
         return self._tokenizer.decode(as_tokens(ids, "ids", self.vocab_size), skip_special_tokens=False)
 
-    def next_dist(self, prefix: Sequence[int]) -> np.ndarray:
+    def next_dist(self, prefix: TokenIds) -> np.ndarray:
         """Distribution of the next token, softmax(logits).
 
         Parameters
@@ -289,7 +290,7 @@ class SmolLM:
         """
         return self.next_dists(prefix, 1)[0]
 
-    def next_dists(self, tokens: Sequence[int], n: int) -> np.ndarray:
+    def next_dists(self, tokens: TokenIds, n: int) -> np.ndarray:
         """The rows after the last n prefixes of `tokens`, in one pass over the tokens not yet cached.
 
         Parameters
@@ -311,11 +312,11 @@ class SmolLM:
         """
         return _softmax(self.logits(tokens, n).astype(np.float64))
 
-    def logits(self, tokens: Sequence[int], n: int) -> np.ndarray:
+    def logits(self, tokens: TokenIds, n: int) -> np.ndarray:
         """The float32 scores behind the rows of `next_dists`, shape (n, V); same arguments, same errors."""
         n = self._checked_count(tokens, n)
         # The last n positions are computed even when they are cached: their scores were not kept.
-        kept = min(_common_prefix(self._tokens, tokens), len(tokens) - n)
+        kept = min(common_prefix(self._tokens, tokens), len(tokens) - n)
         new = [as_token(tokens[i], f"tokens[{i}]", self.vocab_size) for i in range(kept, len(tokens))]
         del self._tokens[kept:]  # before the pass, so that a pass cut short leaves the cache truthful
         self._grow(len(tokens))
@@ -324,7 +325,7 @@ class SmolLM:
         hidden = _rms_norm(hidden[-n:], self._weights.norm, self._weights.epsilon)
         return _project(self._weights.embedding, hidden)  # (n, V)
 
-    def _checked_count(self, tokens: Sequence[int], n: int) -> int:
+    def _checked_count(self, tokens: TokenIds, n: int) -> int:
         length = len(tokens)
         if length == 0:
             raise ValueError("the prefix is empty; SmolLM2 needs one token or more")
@@ -367,17 +368,6 @@ class SmolLM:
     def _room_for(self, length: int) -> np.ndarray:
         w = self._weights
         return np.empty((len(w.layers), 2, w.kv_heads, length, w.head_dim), np.float32)  # 2: keys, values
-
-
-def _common_prefix(a: Sequence[Any], b: Sequence[Any]) -> int:
-    """Length of the longest common prefix.
-
-    Examples
-    --------
-    >>> _common_prefix([5, 6, 7], [5, 6, 8, 9])
-    2
-    """
-    return next((i for i, (x, y) in enumerate(zip(a, b)) if x != y), min(len(a), len(b)))
 
 
 def _blocks(*matrices: np.ndarray) -> np.ndarray:

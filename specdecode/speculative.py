@@ -13,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 
 from specdecode import verifiers
-from specdecode.checks import as_count, as_drafted, as_rows, as_stop, as_tokens
+from specdecode.checks import TokenIds, as_count, as_drafted, as_number, as_rows, as_stop, as_tokens
 from specdecode.drafts import Draft, as_draft
 from specdecode.models import Model, as_model, next_rows
 from specdecode.policies import Policy
@@ -158,9 +158,8 @@ class Trace:
         ValueError
             If draft_cost is negative or not finite.
         """
-        if not 0 <= draft_cost < float("inf"):
-            raise ValueError(f"draft_cost is {draft_cost}; want a finite number, 0 or more")
-        return _ratio(len(self.tokens), self.target_passes + draft_cost * self.draft_passes)
+        cost = self.target_passes + as_number(draft_cost, "draft_cost", 0) * self.draft_passes
+        return _ratio(len(self.tokens), cost)
 
     def to_dict(self) -> dict[str, Any]:
         """The trace as plain data for JSON.
@@ -213,7 +212,7 @@ def _ratio(part: Any, whole: Any) -> Any:
 def generate_speculative(
     target: Model,
     draft: Model | Draft,
-    prefix: Sequence[int],
+    prefix: TokenIds,
     n_tokens: int,
     k: int | Policy,
     rng: Uniforms,
@@ -281,7 +280,7 @@ def generate_speculative(
 def stream_speculative(
     target: Model,
     draft: Model | Draft,
-    prefix: Sequence[int],
+    prefix: TokenIds,
     n_tokens: int,
     k: int | Policy,
     rng: Uniforms,
@@ -329,7 +328,7 @@ def stream_speculative(
 def play_round(
     target: Model,
     draft: Model | Draft,
-    text: Sequence[int],
+    text: TokenIds,
     k: int | Policy,
     rng: Uniforms,
     verifier: Verifier = verifiers.token,
@@ -453,7 +452,7 @@ def cut(emitted: list[int], room: int, stop: Collection[int]) -> list[int]:
 
 def generate_target_only(
     target: Model,
-    prefix: Sequence[int],
+    prefix: TokenIds,
     n_tokens: int,
     rng: Uniforms,
     *,
@@ -507,7 +506,7 @@ def generate_target_only(
 def generate_batch(
     target: Model,
     draft: Model | Draft,
-    prompts: Sequence[Sequence[int]],
+    prompts: Sequence[TokenIds],
     n_tokens: int,
     k: int | Policy,
     seed: int,
@@ -565,7 +564,7 @@ def _fresh(model: Any) -> Any:
     return model.fresh() if hasattr(model, "fresh") else model
 
 
-def log_probabilities(target: Model, prefix: Sequence[int], tokens: Sequence[int]) -> list[float]:
+def log_probabilities(target: Model, prefix: TokenIds, tokens: TokenIds) -> list[float]:
     """log p of each token under the target, given what is before it.
 
     Never log q, the draft's, nor log r, the residual's: whichever row a token was drawn from in its round,

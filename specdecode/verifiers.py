@@ -15,12 +15,12 @@ well as an array. Floats and Fractions both run. A rule that gives up exactness 
 `exact = False`, and is never called exact by anything here.
 """
 
-from collections.abc import Callable, Sequence, Sized
+from collections.abc import Callable, Sized
 from typing import Any
 
 import numpy as np
 
-from specdecode.checks import Rows, as_drafted, as_row, as_token
+from specdecode.checks import Rows, TokenIds, as_drafted, as_number, as_row, as_token
 from specdecode.rule import acceptance, excess, residual
 from specdecode.sampling import Uniforms, draw
 
@@ -37,10 +37,10 @@ __all__ = [
     "typical",
 ]
 
-Verifier = Callable[[list[int], np.ndarray, np.ndarray, Any], Sequence[int]]
+Verifier = Callable[[list[int], np.ndarray, np.ndarray, Any], TokenIds]
 
 
-def token(draft_tokens: Sequence[int], draft_dists: Rows, target_dists: Rows, rng: Uniforms) -> list[int]:
+def token(draft_tokens: TokenIds, draft_dists: Rows, target_dists: Rows, rng: Uniforms) -> list[int]:
     """Token by token: keep x with probability min(1, p/q), else replace it from the residual and stop.
 
     Parameters
@@ -108,7 +108,7 @@ def replacement(p: np.ndarray, q: np.ndarray, kept: Any = 1) -> np.ndarray:
     return residual(kept * p, q) if (excess(kept * p, q) != 0).any() else p
 
 
-def block(draft_tokens: Sequence[int], draft_dists: Rows, target_dists: Rows, rng: Uniforms) -> list[int]:
+def block(draft_tokens: TokenIds, draft_dists: Rows, target_dists: Rows, rng: Uniforms) -> list[int]:
     """Block verification: keep the longest beginning of the draft that its own coin keeps.
 
     With π_0 = 1 and π_i = min(1, π_{i−1} · p_i(x_i) / q_i(x_i)), and the part of the target's next row that a
@@ -178,7 +178,7 @@ def _keeps(kept: Any, p: np.ndarray, q: np.ndarray) -> Any:
     return left / (left + 1 - kept) if left + 1 - kept != 0 else 1
 
 
-def greedy(draft_tokens: Sequence[int], draft_dists: Sized, target_dists: Rows, rng: Any = None) -> list[int]:
+def greedy(draft_tokens: TokenIds, draft_dists: Sized, target_dists: Rows, rng: Any = None) -> list[int]:
     """Greedy decoding, verified: emit the target's arg-max at each position, up to the first that differs.
 
     Parameters
@@ -219,7 +219,7 @@ def greedy(draft_tokens: Sequence[int], draft_dists: Sized, target_dists: Rows, 
     return _while_it_matches(draft_tokens, draft_dists, target_dists, lambda p: int(np.argmax(p)))
 
 
-def one_hot(draft_tokens: Sequence[int], draft_dists: Any, target_dists: Rows, rng: Uniforms) -> list[int]:
+def one_hot(draft_tokens: TokenIds, draft_dists: Any, target_dists: Rows, rng: Uniforms) -> list[int]:
     """For deterministic drafts: keep x with probability p(x), else draw from p without x.
 
     The token rule with the rows of a draft that was certain of its tokens.
@@ -261,9 +261,7 @@ def one_hot(draft_tokens: Sequence[int], draft_dists: Any, target_dists: Rows, r
     return token(draft_tokens, certain, target_dists, rng)
 
 
-def sampler_match(
-    draft_tokens: Sequence[int], draft_dists: Sized, target_dists: Rows, rng: Uniforms
-) -> list[int]:
+def sampler_match(draft_tokens: TokenIds, draft_dists: Sized, target_dists: Rows, rng: Uniforms) -> list[int]:
     """Draw from the target at each position and emit that draw; go on while it equals the drafted token.
 
     Parameters
@@ -320,7 +318,7 @@ def is_lossy(rule: Any) -> bool:
 
 @_lossy
 def typical(
-    draft_tokens: Sequence[int],
+    draft_tokens: TokenIds,
     draft_dists: Sized,
     target_dists: Rows,
     rng: Uniforms,
@@ -360,8 +358,8 @@ def typical(
     >>> typical([1], [None], [[0.2, 0.8]] * 2, np.random.default_rng(0))
     [1, 1]
     """
-    if not (epsilon >= 0 and delta >= 0):
-        raise ValueError(f"epsilon is {epsilon} and delta {delta}; want numbers, 0 or more")
+    as_number(epsilon, "epsilon", 0, np.inf)
+    as_number(delta, "delta", 0, np.inf)
     _check_counts(draft_tokens, draft_dists, target_dists)
     emitted: list[int] = []
     for i, drafted in enumerate(draft_tokens):
@@ -377,7 +375,7 @@ def typical(
 
 @_lossy
 def lenient(
-    draft_tokens: Sequence[int],
+    draft_tokens: TokenIds,
     draft_dists: Rows,
     target_dists: Rows,
     rng: Uniforms,
@@ -416,14 +414,13 @@ def lenient(
     >>> lenient([0], [q], [p, p], np.random.default_rng(0), lenience=0.8)
     [0, 0]
     """
-    if not 0 < lenience <= 1:
-        raise ValueError(f"lenience is {lenience}; want a number above 0, and at most 1")
+    as_number(lenience, "lenience", 0, 1, open_below=True)
     return _one_by_one(draft_tokens, draft_dists, target_dists, rng, lambda p, q: acceptance(p, lenience * q))
 
 
 @_lossy
 def mixture(
-    draft_tokens: Sequence[int],
+    draft_tokens: TokenIds,
     draft_dists: Rows,
     target_dists: Rows,
     rng: Uniforms,
@@ -463,8 +460,7 @@ def mixture(
     >>> mixture([1], [q], [p, p], np.random.default_rng(0))
     [0]
     """
-    if not 0 <= weight <= 1:
-        raise ValueError(f"weight is {weight}; want a number from 0 to 1")
+    as_number(weight, "weight", 0, 1)
     _check_counts(draft_tokens, draft_dists, target_dists)
     mixed = [
         weight * as_row(p, f"target_dists[{i}]") + (1 - weight) * as_row(q, f"draft_dists[{i}]", len(p))
@@ -474,7 +470,7 @@ def mixture(
 
 
 def _one_by_one(
-    draft_tokens: Sequence[int],
+    draft_tokens: TokenIds,
     draft_dists: Rows,
     target_dists: Rows,
     rng: Uniforms,
@@ -495,7 +491,7 @@ def _one_by_one(
 
 
 def _while_it_matches(
-    draft_tokens: Sequence[int], draft_dists: Sized, target_dists: Rows, choose: Callable[[np.ndarray], int]
+    draft_tokens: TokenIds, draft_dists: Sized, target_dists: Rows, choose: Callable[[np.ndarray], int]
 ) -> list[int]:
     """Emit what `choose` makes of each target row, up to the first that is not the drafted token."""
     _check_counts(draft_tokens, draft_dists, target_dists)

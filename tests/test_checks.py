@@ -5,7 +5,17 @@ from fractions import Fraction as F
 import numpy as np
 import pytest
 
-from specdecode.checks import as_count, as_drafted, as_row, as_rows, as_stop, as_token, as_tokens
+from specdecode.checks import (
+    as_count,
+    as_drafted,
+    as_level,
+    as_number,
+    as_row,
+    as_rows,
+    as_stop,
+    as_token,
+    as_tokens,
+)
 
 
 def one_line(error):
@@ -95,3 +105,47 @@ def test_a_drafted_token_must_be_possible():
 def test_counts_are_whole_numbers(value):
     with pytest.raises(ValueError, match="want a whole number, 1 or more"):
         as_count(value, "k", least=1)
+
+
+INF, NAN = float("inf"), float("nan")
+
+
+@pytest.mark.parametrize(
+    ("limits", "inside", "outside", "want"),
+    [
+        ((0, 1), (0, F(1, 2), 1), (-1e-9, F(3, 2), NAN, INF, None, "half"), "a number from 0 to 1"),
+        ((0,), (0, 1e300), (-1, NAN, INF, [2]), "a finite number, 0 or more"),
+        ((0, INF), (0, INF), (-1, NAN, -INF), "a number, 0 or more"),
+    ],
+)
+def test_numbers_lie_in_their_range(limits, inside, outside, want):
+    for value in inside:
+        assert as_number(value, "weight", *limits) is value
+    for value in outside:
+        with pytest.raises(ValueError, match=f"; want {want}$") as error:
+            as_number(value, "weight", *limits)
+        assert one_line(error).startswith(f"weight is {value}; ")
+
+
+@pytest.mark.parametrize(
+    ("ends", "inside", "outside", "want"),
+    [
+        ({"open_below": True}, (1e-9, 1), (0, 2), "a number above 0, and at most 1"),
+        ({"open_above": True}, (0, 0.999), (1, -1), "a number from 0, and below 1"),
+        ({"open_below": True, "open_above": True}, (1e-9,), (0, 1), "a number between 0 and 1"),
+    ],
+)
+def test_an_open_end_is_no_part_of_the_range(ends, inside, outside, want):
+    assert [as_number(value, "x", 0, 1, **ends) for value in inside] == list(inside)
+    for value in outside:
+        with pytest.raises(ValueError, match=f"x is {value}; want {want}"):
+            as_number(value, "x", 0, 1, **ends)
+    with pytest.raises(ValueError, match="want a finite number above 0"):
+        as_number(0, "x", 0, open_below=True)
+
+
+@pytest.mark.parametrize("alpha", [0, 1, -0.1, NAN, "5 %"])
+def test_a_level_lies_strictly_between_0_and_1(alpha):
+    assert as_level(0.05) == 0.05
+    with pytest.raises(ValueError, match=r"alpha is .*; want a number between 0 and 1"):
+        as_level(alpha)

@@ -12,6 +12,7 @@ from specdecode.models import (
     MarkovModel,
     Model,
     RepetitionPenalty,
+    common_prefix,
     draft_from_target,
     next_rows,
     random_markov,
@@ -96,3 +97,11 @@ def test_a_model_that_returns_no_distribution_is_named():
 
     with pytest.raises(ValueError, match=r"Broken rows: sums to 1\.4"):
         next_rows(Broken(), [0], 1)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "length"), [([1, 2, 3], [1, 2, 4, 5], 2), ([], [1], 0), ((1, 2), [1, 2], 2), ("abc", "abd", 2)]
+)
+def test_the_common_prefix_is_the_longest(a, b, length):
+    assert common_prefix(a, b) == common_prefix(b, a) == length
+    assert list(a[:length]) == list(b[:length])
