@@ -36,4 +36,4 @@ class _Finder:
         sys.modules[module.__name__] = import_module(MOVED[module.__name__])
 
 
-sys.meta_path.append(_Finder())  # type: ignore[arg-type]
+sys.meta_path.append(_Finder())

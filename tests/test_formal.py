@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from proofs.alterations import altered, refuted
 
 from specdecode import exact, formal, rule, verifiers
 from specdecode.drafts import ArgmaxDraft, NGramDraft
@@ -320,16 +321,16 @@ def test_every_formal_definition_has_its_twin_in_order():
 
 @pytest.mark.parametrize("alteration", ALTERATIONS["alteration"], ids=lambda one: one["name"])
 def test_an_altered_program_is_wrong(alteration):
-    assert formal.refuted(formal.altered(alteration["definition"], **alteration["python"]))
+    assert refuted(altered(alteration["definition"], **alteration["python"]))
 
 
 @pytest.mark.parametrize("alteration", ALTERATIONS["harmless"], ids=lambda one: one["name"])
 def test_a_harmless_alteration_is_not(alteration):
-    assert formal.refuted(formal.altered(alteration["definition"], **alteration["python"])) is None
+    assert refuted(altered(alteration["definition"], **alteration["python"])) is None
 
 
 def test_the_programs_themselves_are_not_refuted():
-    assert formal.refuted(formal) is None
+    assert refuted(formal) is None
 
 
 def test_what_cannot_run():
@@ -354,9 +355,9 @@ def test_which_texts_are_whole():
 
 def test_altering_what_is_not_there():
     with pytest.raises(ValueError, match="acceptance has 'max' 0 times; want once"):
-        formal.altered("acceptance", "max", "min")
+        altered("acceptance", "max", "min")
     with pytest.raises(ValueError, match="nonsense has 'a' 0 times"):
-        formal.altered("nonsense", "a", "b")
+        altered("nonsense", "a", "b")
 
 
 # --- the rule -----------------------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 HERE = Path(__file__).resolve().parent
 FILES = ("programs.v", "proofs.v", "theorems.v")
@@ -288,7 +289,7 @@ def read_by_coqchk(folder: Path) -> None:
 # Altered programs.
 
 
-def listed_alterations(folder: Path) -> tuple[list[dict], list[dict]]:
+def listed_alterations(folder: Path) -> tuple[list[dict[str, Any]], list[dict]]:
     """The wrong alterations and the harmless ones.
 
     Raises
@@ -311,7 +312,7 @@ def listed_alterations(folder: Path) -> tuple[list[dict], list[dict]]:
     return kinds
 
 
-def altered(text: str, alteration: dict) -> str:
+def altered(text: str, alteration: dict[str, Any]) -> str:
     """programs.v with one definition altered.
 
     Raises
@@ -330,7 +331,7 @@ def altered(text: str, alteration: dict) -> str:
     return text[: start.start()] + body.replace(old, alteration["coq"]["new"]) + text[end:]
 
 
-def try_alteration(folder: Path, alteration: dict) -> str | None:
+def try_alteration(folder: Path, alteration: dict[str, Any]) -> str | None:
     """Where the proofs refuse an alteration; None if they go through.
 
     Raises
@@ -383,15 +384,19 @@ def copied(folder: Path) -> Iterator[Path]:
 
 
 def check(
-    folder: Path = HERE, *, stored: dict | None = None, alterations: bool = True, coqchk: bool = False
-) -> dict:
+    folder: Path = HERE,
+    *,
+    stored: dict[str, Any] | None = None,
+    alterations: bool = True,
+    coqchk: bool = False,
+) -> dict[str, Any]:
     """Check the proofs in a folder.
 
     Parameters
     ----------
     folder : Path
         Holds the three files, and alterations.toml. Not written to.
-    stored : dict, optional
+    stored : dict[str, Any], optional
         An earlier result; the theorems must be those it names, and say the same.
     alterations : bool
         Whether to see the proofs refuse altered programs, the longest part.
@@ -411,7 +416,7 @@ def check(
     CannotAsk
         If Coq is missing, or is another one, or a file cannot be read.
     """
-    result: dict = {"coq": coq_version(), "files": digests(folder)}
+    result: dict[str, Any] = {"coq": coq_version(), "files": digests(folder)}
     if alterations:
         listed_alterations(folder)  # a list that cannot be read is told before the long part
     for name in FILES:

@@ -6,7 +6,7 @@ from typing import Any
 
 from specdecode.certify.worlds import World
 
-__all__ = ["Certificate", "Check", "Witness", "readable", "simple"]
+__all__ = ["Certificate", "Check", "Witness", "as_float", "readable", "simple"]
 
 
 @dataclass(frozen=True)
@@ -107,6 +107,11 @@ def simple(value: Fraction | float) -> Fraction | float:
     return near if abs(near - Fraction(value)) < 1e-12 else value
 
 
+def as_float(value: Fraction | float | None) -> float | None:
+    """A number for JSON, which has no fractions."""
+    return None if value is None else float(value)
+
+
 def readable(value: Fraction | float) -> str:
     """A probability for reading: as a fraction if a simple one is within rounding, else as a decimal."""
     near = simple(value)
@@ -162,13 +167,13 @@ class Certificate:
 
     def __str__(self) -> str:
         lines = [f"{self.subject}: {self.verdict}"]
-        if self.verdict == "exact":
+        if self.verdict == "exact" and self.total_variation is not None:
             paths = sum(check.paths or 0 for check in self.checks)
             lines.append(
                 f"  enumerated: {len(self.checks)} worlds, {paths} paths; largest total variation "
                 f"{float(self.total_variation):.1e}, allowed {self.tolerance:g}"
             )
-        elif self.witness is not None:
+        elif self.witness is not None and self.total_variation is not None:
             lines.append(
                 f"  {self.method}; largest total variation on a world {readable(self.total_variation)}"
             )
@@ -201,9 +206,7 @@ class Certificate:
             "snippet": self.witness.snippet,
         }
         checks = [
-            asdict(check)
-            | {"total_variation": None if check.total_variation is None else float(check.total_variation)}
-            for check in self.checks
+            asdict(check) | {"total_variation": as_float(check.total_variation)} for check in self.checks
         ]
         return {
             "subject": self.subject,
@@ -211,7 +214,7 @@ class Certificate:
             "method": self.method,
             "tolerance": self.tolerance,
             "alpha": self.alpha,
-            "total_variation": None if self.total_variation is None else float(self.total_variation),
+            "total_variation": as_float(self.total_variation),
             "resolution": self.resolution,
             "reason": self.reason,
             "worlds": checks,

@@ -16,9 +16,10 @@ from typing import Any
 
 import numpy as np
 
+from specdecode.certify.certificate import as_float
 from specdecode.certify.statistics import resolution, two_sample_test
 from specdecode.certify.trial import name_of
-from specdecode.checks import as_count
+from specdecode.checks import as_count, as_level, as_number
 from specdecode.exact import (
     Comparison,
     Fault,
@@ -117,13 +118,14 @@ class Sameness:
     def __str__(self) -> str:
         a, b = self.subjects
         lines = [f"{a} and {b}: {self.verdict}"]
+        apart = as_float(self.total_variation)
         if self.paths is not None:
             lines.append(
                 f"  enumerated: {self.paths[0]} and {self.paths[1]} paths; total variation "
-                f"{float(self.total_variation):.2g}, allowed {self.tolerance:g}"
+                f"{apart:.2g}, allowed {self.tolerance:g}"
             )
-        if self.paths is None and self.total_variation is not None:
-            lines.append(f"  total variation of the samples {float(self.total_variation):.2g}")
+        elif apart is not None:
+            lines.append(f"  total variation of the samples {apart:.2g}")
         if self.verdict == "not equal" and self.worst is not None:
             outcome, first, second = self.worst
             lines.append(f"  differs most at {outcome}: {float(first):.6g} against {float(second):.6g}")
@@ -133,7 +135,7 @@ class Sameness:
             draws = " and ".join(str(sum(sample.draws[i] for sample in self.samples)) for i in (0, 1))
             smallest = min(sample.p_value for sample in self.samples)
             lines.append(f"  {draws} texts, smallest p-value {smallest:.2g}, alpha {self.alpha:g}")
-            if self.resolution < 1:
+            if self.resolution is not None and self.resolution < 1:
                 lines.append(
                     f"  a total variation of {self.resolution:.2g} would have been seen with probability "
                     f"0.99, a smaller one perhaps not"
@@ -152,7 +154,7 @@ class Sameness:
             "method": self.method,
             "tolerance": self.tolerance,
             "alpha": self.alpha,
-            "total_variation": None if self.total_variation is None else float(self.total_variation),
+            "total_variation": as_float(self.total_variation),
             "worst": worst,
             "paths": self.paths and list(self.paths),
             "samples": [
@@ -229,8 +231,7 @@ def same_law(
     >>> sampled.verdict, sampled.method
     ('not equal', 'sampled')
     """
-    if not 0 <= tolerance < 1:
-        raise ValueError(f"tolerance is {tolerance}; want a number from 0, and below 1")
+    as_number(tolerance, "tolerance", 0, 1, open_above=True)
     _check_sampling(draws, alpha)
     began = time.monotonic()
     subjects = name_of(program_a), name_of(program_b)
@@ -308,8 +309,10 @@ def compare_samples(
     if not groups or not all(sum(counts.values()) for pair in groups.values() for counts in pair):
         raise ValueError("there is nothing to compare; want at least one text from each of the two")
     _check_sampling(100, alpha)
-    level, samples, differing, seen = alpha / len(groups), [], [], 0.0
-    notes = list(notes)
+    level, seen = alpha / len(groups), 0.0
+    samples: list[Sample] = []
+    differing: list[tuple[float, tuple[Any, float, float]]] = []
+    told = list(notes)
     for label, (counts_a, counts_b) in groups.items():
         n_a, n_b = sum(counts_a.values()), sum(counts_b.values())
         p_value, degrees = two_sample_test(counts_a, counts_b)
@@ -325,12 +328,12 @@ def compare_samples(
             differing.append((float(sum(abs(d) for d in apart.values()) / 2), (worst, *shares)))
         alone = [name for name, counts in zip(subjects, (counts_a, counts_b)) if len(counts) == 1]
         if alone and (len(apart) > 1 or reason):
-            notes.append(
+            told.append(
                 f"{' and '.join(alone)} gave one outcome, every time, for {label}: a seed of its own?"
             )
         if degrees == 0 and len(apart) > 1:
-            notes.append(f"nothing could be told apart for {label}: too few texts of any one outcome")
-    size, worst = max(differing, key=lambda found: found[0], default=(None, None))
+            told.append(f"nothing could be told apart for {label}: too few texts of any one outcome")
+    size, furthest = max(differing, key=lambda found: found[0], default=(None, None))
     verdict = "not equal" if differing else "no difference found"
     return Sameness(
         subjects,
@@ -338,13 +341,13 @@ def compare_samples(
         "sampled",
         None,
         size,
-        worst,
+        furthest,
         None,
         tuple(samples),
         seen,
         alpha,
         reason,
-        tuple(notes),
+        tuple(told),
     )
 
 
@@ -366,11 +369,14 @@ def _comparable(outcome: Any) -> Any:
     """The outcome, if two runs can share it."""
     for part in outcome if isinstance(outcome, tuple) else ():
         _comparable(part)
-    if outcome is not None and type(outcome).__hash__ in (None, object.__hash__):
+    if outcome is not None and type(outcome).__hash__ in _BY_IDENTITY:
         # By identity, each run would be an outcome of its own.
         kind = type(outcome).__name__
         raise _NoOutcome(f"it returned a {kind}; want token ids, numbers, text, or tuples of them")
     return outcome
+
+
+_BY_IDENTITY: tuple[Any, ...] = (None, object.__hash__)  # the hashes of what no two runs share
 
 
 class _NoOutcome(ValueError):
@@ -425,8 +431,7 @@ def _faults(name: str, known: Law) -> list[str]:
 
 def _check_sampling(draws: int, alpha: float) -> None:
     as_count(draws, "draws", least=100)
-    if not 0 < alpha < 1:
-        raise ValueError(f"alpha is {alpha}; want a number between 0 and 1")
+    as_level(alpha)
 
 
 def _why(error: Exception) -> str:

@@ -96,7 +96,11 @@ class VerifierTrial(Trial):
     ) -> list[int] | Fault:
         """What the function returns for one round, or the fault it committed."""
         self.drafted = tuple(drafted)
-        given = np.array(drafted, dtype=np.int64), q.astype(self.arithmetic), p.astype(self.arithmetic)
+        given: list[np.ndarray] = [
+            np.array(drafted, dtype=np.int64),
+            np.asarray(q).astype(self.arithmetic),
+            np.asarray(p).astype(self.arithmetic),
+        ]
         kept = [array.copy() for array in given]
         tokens = _called(lambda: self.function(*given, rng), vocab_size)
         self.written |= any(not np.array_equal(a, b) for a, b in zip(given, kept))

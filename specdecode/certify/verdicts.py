@@ -20,7 +20,7 @@ from specdecode.certify.extremes import at_the_extremes
 from specdecode.certify.sampled import sampled
 from specdecode.certify.trial import GeneratorTrial, Trial, VerifierTrial, has_stop, name_of, takes
 from specdecode.certify.worlds import World, generator_worlds, verifier_worlds
-from specdecode.checks import as_count
+from specdecode.checks import as_count, as_level, as_number
 from specdecode.exact import Fault, Inexact, NotReproducible, TooLarge, against, distance, law
 from specdecode.models import next_rows
 from specdecode.verifiers import Verifier, is_lossy
@@ -206,10 +206,8 @@ def _settled(worlds: Iterable[World], tolerance: float, draws: int, alpha: float
     worlds = list(worlds)
     if not worlds:
         raise ValueError("worlds is empty; want one or more")
-    if not 0 <= tolerance < 1:
-        raise ValueError(f"tolerance is {tolerance}; want a number from 0, and below 1")
-    if not 0 < alpha < 1:
-        raise ValueError(f"alpha is {alpha}; want a number between 0 and 1")
+    as_number(tolerance, "tolerance", 0, 1, open_above=True)
+    as_level(alpha)
     as_count(draws, "draws", least=100)
     return worlds
 

@@ -28,8 +28,7 @@ from specdecode.models import RepetitionPenalty
 from specdecode.museum.rule import generate, normalised, verify
 from specdecode.rule import excess
 from specdecode.sampling import draw, temperature
-from specdecode.speculative import cut
-from specdecode.trace import Trace
+from specdecode.speculative import Trace, cut
 
 __all__ = ["EXHIBITS", "WORLD", "ZEROS_WORLD", "Exhibit", "certificate"]
 
@@ -95,7 +94,8 @@ def _drawn_from(other: Callable[[Any], Any]) -> Callable[..., Any]:
     """Propose from another row than the one that is handed over."""
 
     def propose(draft: Any, text: list[int], k: int, rng: Any) -> tuple[list[int], Any]:
-        tokens, rows = [], []
+        tokens: list[int] = []
+        rows: list[Any] = []
         for _ in range(k):
             q = draft.next_dist([*text, *tokens])
             tokens.append(draw(other(q), rng.random()))
@@ -162,17 +162,18 @@ _add(
 def _reuses_the_drafts_noise(
     target: Any, draft: Any, prefix: TokenIds, n_tokens: int, k: int, rng: Any, stop: int | None = None
 ) -> Trace:
-    noise = []
+    noise: list[Any] = []
 
     def propose(draft: Any, text: list[int], k: int, rng: Any) -> tuple[list[int], Any]:
         noise[:] = [rng.random() for _ in range(k)]
-        tokens, rows = [], []
+        tokens: list[int] = []
+        rows: list[Any] = []
         for u in noise:
             rows.append(draft.next_dist([*text, *tokens]))
             tokens.append(draw(rows[-1], u))
         return tokens, np.array(rows)
 
-    def verify(draft_tokens: TokenIds, draft_dists: Any, target_dists: Any, rng: Any) -> list[int]:
+    def verify_again(draft_tokens: TokenIds, draft_dists: Any, target_dists: Any, rng: Any) -> list[int]:
         tested = iter(noise)
         return verify(
             draft_tokens,
@@ -184,7 +185,7 @@ def _reuses_the_drafts_noise(
             replaces=lambda p, q, x, coin, rng: draw(verifiers.replacement(p, q), coin[1]),
         )
 
-    return generate(target, draft, prefix, n_tokens, k, rng, stop, propose=propose, verify=verify)
+    return generate(target, draft, prefix, n_tokens, k, rng, stop, propose=propose, verify=verify_again)
 
 
 _add(
@@ -319,7 +320,7 @@ _add(
 
 
 def _draws_again(draft_tokens: TokenIds, draft_dists: Any, target_dists: Any, rng: Any) -> list[int]:
-    emitted = []
+    emitted: list[int] = []
     for x, p in zip(draft_tokens, target_dists):
         if draw(p, rng.random()) != x:
             return [*emitted, draw(p, rng.random())]
@@ -359,7 +360,7 @@ _add(
 
 
 def _goes_on(draft_tokens: TokenIds, draft_dists: Any, target_dists: Any, rng: Any) -> list[int]:
-    emitted = []
+    emitted: list[int] = []
     for i, x in enumerate(draft_tokens):
         emitted += verify([x], draft_dists[i : i + 1], target_dists[i : i + 2], rng)[:1]
     return [*emitted, draw(target_dists[-1], rng.random())]

@@ -8,8 +8,7 @@ from specdecode.checks import TokenIds
 from specdecode.drafts import as_draft
 from specdecode.models import next_rows
 from specdecode.sampling import draw
-from specdecode.speculative import cut
-from specdecode.trace import Round, Trace
+from specdecode.speculative import Round, Trace, cut
 
 __all__ = ["generate", "normalised", "verify"]
 
@@ -61,7 +60,7 @@ def generate(
     propose: Line = _sampled,
     rows: Line = _all_rows,
     verify: Line = verify,
-    stopped: Line = lambda emitted, stops: any(token in stops for token in emitted),
+    stopped: Line = lambda emitted, stops: not stops.isdisjoint(emitted),
     finish: Line = cut,
 ) -> Trace:
     """A text in rounds; its draft is never counted, for the museum asks of no cost."""

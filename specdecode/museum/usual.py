@@ -1,14 +1,13 @@
 """The tests that people usually run, and which exhibits they would catch."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
-
 from specdecode import verifiers
 from specdecode.certify import distance_on
+from specdecode.certify.trial import world_in_floats
 from specdecode.certify.worlds import DENSE, World, table
 from specdecode.drafts import as_draft
 from specdecode.exact import Law, law
@@ -24,7 +23,8 @@ _HALVES = World("two tokens", table([1, 2], [2, 1]), table([2, 1], [1, 1]), k=2,
 _EQUAL = World("draft = target", DENSE[0], DENSE[0], k=2, n_tokens=3)
 _COLD = World(
     "temperature 0",
-    *(MappedModel(model, lambda row: temperature(row, 0)) for model in (DENSE[0], DENSE[1])),
+    MappedModel(DENSE[0], lambda row: temperature(row, 0)),
+    MappedModel(DENSE[1], lambda row: temperature(row, 0)),
     k=2,
     n_tokens=5,
 )
@@ -32,9 +32,8 @@ _COLD = World(
 
 def _observed(sampler: Callable[..., Any], is_generator: bool, world: World) -> Law:
     """Law of (tokens accepted in the first round, text), in floats; a fault counts as a text of its own."""
-    target, draft = (
-        MappedModel(model, lambda row: np.asarray(row, dtype=float)) for model in (world.target, world.draft)
-    )
+    world = world_in_floats(world)
+    target, draft = world.target, world.draft
 
     def generated(rng: Any) -> Any:
         trace = sampler(target, draft, list(world.prefix), world.n_tokens, world.k, rng)
@@ -45,10 +44,10 @@ def _observed(sampler: Callable[..., Any], is_generator: bool, world: World) -> 
         text = list(world.prefix)
         drafted, rows = as_draft(draft).propose(text, world.k, rng)
         emitted = list(sampler(drafted, rows, next_rows(target, [*text, *drafted], world.k + 1), rng))
-        accepted = len(emitted) - 1
-        while len(emitted) < world.n_tokens:
+        accepted, length = len(emitted) - 1, world.n_tokens or world.k + 1
+        while len(emitted) < length:
             emitted.append(draw(target.next_dist([*text, *emitted]), rng.random()))
-        return accepted, tuple(map(int, emitted[: world.n_tokens]))
+        return accepted, tuple(map(int, emitted[:length]))
 
     return law(generated if is_generator else verified)
 
@@ -64,11 +63,11 @@ def _distance_of(law_a: Law, law_b: Law, statistic: Callable[..., Any]) -> Fract
 
 
 def _accepts_otherwise(found: Law, expected: Law) -> bool:
-    means = [
-        sum(accepted * mass for (accepted, _), mass in law_.items() if accepted is not None)
-        for law_ in (found, expected)
-    ]
-    return abs(means[0] - means[1]) > _SEEN and all(accepted is not None for accepted, _ in found)
+    def mean(of: Law) -> Fraction:
+        return sum((accepted * mass for (accepted, _), mass in of.items()), Fraction(0))
+
+    counted = all(accepted is not None for accepted, _ in found)
+    return counted and abs(mean(found) - mean(expected)) > _SEEN
 
 
 USUAL_TESTS = (
@@ -109,10 +108,11 @@ def usual_tests(exhibit: Exhibit) -> dict[str, bool]:
     """
     right: Callable[..., Any] = generate_speculative if exhibit.is_generator else verifiers.token
 
-    def both(world: World) -> Iterator[Law]:
+    def both(world: World) -> tuple[Law, Law]:
         if exhibit.is_generator:
             world = replace(world, k=1)
-        return (_observed(s, exhibit.is_generator, world) for s in (exhibit.sampler, right))
+        found, expected = (_observed(s, exhibit.is_generator, world) for s in (exhibit.sampler, right))
+        return found, expected
 
     def differs(world: World, statistic: Callable[..., Any]) -> bool:
         return _distance_of(*both(world), statistic) > _SEEN

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from itertools import product
-from types import MappingProxyType, ModuleType
+from types import MappingProxyType
 from typing import Any, NoReturn
 
 import numpy as np
@@ -24,6 +24,8 @@ import numpy as np
 from specdecode.checks import as_count, as_tokens
 
 __all__ = ["Answer", "Undecided", "certify_for_all_rows", "completed_round", "for_all_rows"]
+
+Claim = Callable[..., tuple[Sequence[Any], Sequence[Any]]]  # of rows: what comes out, and what should
 
 _TIMEOUT = 60_000  # milliseconds for one question
 _SMALL = 24  # the largest denominator tried for a counterexample
@@ -61,7 +63,7 @@ class Answer:
     error: str = ""
 
 
-def for_all_rows(claim: Callable, vocab_size: int, n_rows: int = 2, *, positive: bool = False) -> Answer:
+def for_all_rows(claim: Claim, vocab_size: int, n_rows: int = 2, *, positive: bool = False) -> Answer:
     """Whether a claim of equality holds for all rows of V real numbers.
 
     Parameters
@@ -140,7 +142,7 @@ def for_all_rows(claim: Callable, vocab_size: int, n_rows: int = 2, *, positive:
     return Answer(False, cases, there, found, expected)
 
 
-def _sides(sides: Any, number: Callable) -> tuple[tuple, tuple]:
+def _sides(sides: Any, number: Callable[[Any], Any]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     """Both sides of a claim, number by number."""
     found, expected = (tuple(number(value) for value in side) for side in sides)
     if len(found) != len(expected):
@@ -153,7 +155,7 @@ def _as_arrays(rows: Sequence[Sequence[Fraction]]) -> list[np.ndarray]:
 
 
 def certify_for_all_rows(
-    verifier: Callable, vocab_size: int, k: int = 1, *, positive: bool = False
+    verifier: Callable[..., Any], vocab_size: int, k: int = 1, *, positive: bool = False
 ) -> Answer:
     """Whether a round of k drafted tokens has the target's law on its first k tokens, for all real rows.
 
@@ -195,7 +197,7 @@ def certify_for_all_rows(
     return for_all_rows(completed_round(verifier, k), size, 2 * n_texts, positive=positive)
 
 
-def completed_round(verifier: Callable, k: int = 1) -> Callable:
+def completed_round(verifier: Callable[..., Any], k: int = 1) -> Claim:
     """The law of a round's first k tokens, completed by the target, beside the target's own.
 
     Parameters
@@ -294,7 +296,7 @@ class _Case:
         z3 = _z3()
         condition = z3.simplify(condition)
         if z3.is_true(condition) or z3.is_false(condition):
-            return z3.is_true(condition)
+            return bool(z3.is_true(condition))
         key = condition.sexpr()
         if key not in self._known:
             seen = {z3.is_true(model.eval(condition, model_completion=True)) for model in self._models}
@@ -445,7 +447,7 @@ class _Entry:
     def _made(self, num: Any, den: Any) -> "_Entry":
         return _Entry(self.case, _z3().simplify(num), den)
 
-    def _with(self, other: Any, operation: Callable) -> Any:
+    def _with(self, other: Any, operation: Callable[[Any, Any], Any]) -> Any:
         if isinstance(other, _Uniform):
             return NotImplemented
         if _is_beyond(other):
@@ -664,7 +666,7 @@ class _Uniform:
     def __gt__(self, other: Any) -> Any:
         return False if other is self else self.__ge__(other)
 
-    def _affine(self, other: Any, scale: Callable, shift: Callable) -> Any:
+    def _affine(self, other: Any, scale: Callable[[Any, Any], Any], shift: Callable[[Any, Any], Any]) -> Any:
         if isinstance(other, _Uniform):
             self._run.refuse("two uniforms were combined; combine each with a number")
         number = self._number(other)
@@ -706,7 +708,7 @@ class _Uniform:
     __hash__ = None  # type: ignore[assignment]
 
 
-def _z3() -> ModuleType:
+def _z3() -> Any:
     try:
         import z3
     except ImportError as missing:

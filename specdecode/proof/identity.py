@@ -64,7 +64,8 @@ def induced_from_dists(p: Rows, q: Rows) -> np.ndarray:
     p, q = np.asanyarray(p), np.asanyarray(q)
     accepted = q * acceptance(p, q)
     rejected = (q - accepted).sum()
-    return accepted + rejected * replacement(p, q)
+    induced: np.ndarray = accepted + rejected * replacement(p, q)
+    return induced
 
 
 def text_law(rows: Rows, last: int, n_tokens: int) -> dict[tuple[int, ...], Any]:
@@ -181,7 +182,8 @@ def _spiky(rng: np.random.Generator, size: int) -> np.ndarray:
 def _with_zeros(rng: np.random.Generator, size: int) -> np.ndarray:
     weights = _flat(rng, size) * (rng.random(size) < 0.5)
     weights[rng.integers(size)] += 0.5  # at least one token stays possible
-    return weights / weights.sum()
+    row: np.ndarray = weights / weights.sum()
+    return row
 
 
 def _equal(rng: np.random.Generator, size: int) -> tuple[np.ndarray, np.ndarray]:
@@ -361,5 +363,5 @@ def verify_generator(
 
         exact = law(program)
         reference = ancestral_law(world.target, world.prefix, world.n_tokens, stop=world.stop)
-        found.append(Enumeration(world, exact.paths, exact == reference))
+        found.append(Enumeration(world, exact.paths or 0, exact == reference))
     return found

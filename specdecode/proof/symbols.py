@@ -4,7 +4,6 @@
 of any size (thm-one-token in chapter 2).
 """
 
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -86,7 +85,7 @@ def generic_rows() -> tuple[np.ndarray, ...]:
     )
 
 
-def _sympy() -> ModuleType:
+def _sympy() -> Any:
     try:
         import sympy
     except ImportError as error:
