@@ -1,6 +1,7 @@
-"""Programs with one definition altered, as alterations.toml lists them, and what is wrong with each in fractions.
+"""Programs with one definition altered, as alterations.toml lists them, and what is wrong with each.
 
-Coq refuses the altered proofs (check.py); here the twin in `specdecode.proof.programs` is altered alike and run.
+Coq refuses the altered proofs (check.py); here the twin in `specdecode.proof.programs` is altered alike, and
+run in fractions.
 """
 
 import inspect
@@ -52,10 +53,8 @@ def altered(definition: str, old: str, new: str) -> ModuleType:
     sys.modules[module.__name__] = module  # dataclasses look their module up while it is made
     try:
         changed = found[0].replace(old, new)
-        exec(
-            compile(text[: found.start()] + changed + text[found.end() :], formal.__file__, "exec"),
-            module.__dict__,
-        )
+        whole = text[: found.start()] + changed + text[found.end() :]
+        exec(compile(whole, str(formal.__file__), "exec"), module.__dict__)
     finally:
         del sys.modules[module.__name__]
     return module
@@ -94,9 +93,8 @@ def refuted(programs: ModuleType) -> str | None:
     ]
 
     def differs(m: formal.Prog, n: int, stop: formal.Stop) -> bool:
-        return bool(programs.E(m, lambda ys: 1) != 1) or programs.law(m) != formal.law(
-            formal.plain(P, stop, n, (0,))
-        )
+        plain = formal.law(formal.plain(P, stop, n, (0,)))
+        return bool(programs.E(m, lambda ys: 1) != 1) or bool(programs.law(m) != plain)
 
     for stop, more in settings:
         for rule, verify in rules.items():
