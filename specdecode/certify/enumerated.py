@@ -1,13 +1,12 @@
 """The law of a sampler on a world, enumerated, and the witness of one that is wrong."""
 
 from fractions import Fraction
-from typing import Any
 
 from specdecode.certify.certificate import Witness, simple
 from specdecode.certify.hints import acceptance, draws_nothing, leading_to
 from specdecode.certify.trial import Trial
 from specdecode.certify.worlds import World
-from specdecode.exact import Comparison, Fault, Law, LazyGenerator, NotReproducible, Numbers, law
+from specdecode.exact import Comparison, Fault, Law, NotReproducible, law
 
 __all__ = ["confirmed", "enumerated"]
 
@@ -16,27 +15,17 @@ _MAX_DRAWS = 300  # on one path; a loop that retries is then told soon
 _REPEATS = 5  # enumerations that must agree before a sampler is called not exact
 
 
-def enumerated(trial: Trial, world: World) -> Law:
+def enumerated(trial: Trial, world: World, tolerance: float = 1e-12) -> Law:
     """The exact law of what a sampler gives on a world, faults among its outcomes."""
     program = trial.program(world)
-
-    def checked(rng: Any) -> Any:
-        outcome = program(rng)
-        if isinstance(outcome, Fault):
-            # The fault may lie in the lazy uniform, not in the code: try again with plain numbers.
-            again = program(LazyGenerator(Numbers(rng._path.middle())))
-            if not isinstance(again, Fault):
-                rng._path.refuse(f"with a lazy uniform it {outcome}; with a plain number it does not")
-        return outcome
-
-    return law(checked, max_paths=_MAX_PATHS, max_draws=_MAX_DRAWS)
+    return law(program, max_paths=_MAX_PATHS, max_draws=_MAX_DRAWS, tolerance=tolerance)
 
 
 def confirmed(trial: Trial, world: World, comparison: Comparison) -> Witness:
     """The witness of a failed world, once repeated enumeration has given the same law every time."""
-    found = comparison.law_a
+    found, tolerance = comparison.law_a, float(comparison.tolerance)
     for _ in range(_REPEATS):
-        if enumerated(trial, world) != found:
+        if enumerated(trial, world, tolerance) != found:
             raise NotReproducible("enumerated again, it had another law")
     outcome, probability, expected = comparison.worst
     wrong = [o for o in found if o not in comparison.law_b]

@@ -229,7 +229,7 @@ def _judge(
         for world in track(worlds):
             trial.hints.clear()
             reference, length = trial.reference(world), trial.length(world)
-            comparison = against(enumerated(trial, world), reference, tolerance)
+            comparison = against(enumerated(trial, world, tolerance), reference, tolerance)
             found, gap, passed = comparison.law_a, comparison.total_variation, comparison.equal
             for outcome, mass in found.items():
                 if outcome not in reference and mass <= tolerance:

@@ -1,6 +1,7 @@
 """The exact law of a program that draws random numbers: every path of its draws, followed.
 
 uniforms    lazy uniforms, and the paths along which they are learnt
+functions   what becomes of one: its logarithm, say, and noise for a race
 generators  what is handed to a program in place of a generator
 outcomes    what a program ends in
 laws        the law of a program, and two laws side by side

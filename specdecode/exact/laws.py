@@ -10,15 +10,17 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from specdecode.exact.generators import LazyGenerator
-from specdecode.exact.uniforms import Decision, LazyUniform, NotReproducible, Path, walk
+from specdecode.exact.generators import LazyGenerator, Numbers
+from specdecode.exact.outcomes import Fault
+from specdecode.exact.uniforms import Inexact, Lazy, NotReproducible, Path, TooLarge, walk
 
 __all__ = ["Comparison", "Law", "against", "compare", "distance", "law"]
 
-_REPLAYS = 8
+_PLAYED, _EVERY = 32, 8  # the first paths are played again with real numbers, and every eighth
+_NARROW = 2.0**-20  # in a shorter interval the rounding of real numbers may decide otherwise
 
 Program = Callable[[Any], Hashable]  # of an rng
-Source = Callable[[Path], Any]  # makes the rng of a path
+Source = Callable[[Any], Any]  # makes the rng of a path, or of numbers
 
 
 class Law(Mapping[Any, Fraction]):
@@ -67,6 +69,7 @@ def law(
     source: Source | None = None,
     max_paths: int = 1_000_000,
     max_draws: int = 10_000,
+    tolerance: float | Fraction = 0,
 ) -> Law:
     """The exact distribution of a program's outcome.
 
@@ -80,6 +83,8 @@ def law(
         `LazyRandom` (a `random.Random`).
     max_paths, max_draws : int
         Limits on the number of paths, and on uniforms drawn on one path.
+    tolerance : number
+        Paths that cannot be followed, up to this total probability, are a `Fault` among the outcomes.
 
     Returns
     -------
@@ -89,7 +94,7 @@ def law(
     Raises
     ------
     Inexact
-        If the program does to a uniform what cannot be followed exactly.
+        If the program does to a uniform what cannot be followed exactly, or does otherwise with real numbers.
     NotReproducible
         If the same answers of the rng led to different outcomes.
     TooLarge
@@ -100,7 +105,9 @@ def law(
     Guarantee
     ---------
     Exact rational arithmetic; every threshold is taken at its exact value, a float being a rational
-    (thm-law in chapter 4).
+    (thm-law in chapter 4). Real numbers have the last word: whatever goes wrong on a path is played again
+    with real floats that take this path, and so are the first paths and then every eighth; a path on which
+    the program does otherwise then cannot be followed.
 
     Examples
     --------
@@ -113,30 +120,77 @@ def law(
     Law({(False, False): 1/4, (False, True): 1/4, (True, True): 1/2})
     """
     make_rng = source or LazyGenerator
-
-    def run(path: Path) -> Any:
-        return program(make_rng(path))
-
     masses: dict[Any, Fraction] = {}
-    finished: list[tuple[list[Decision], Any]] = []
-    paths = 0
-    for path, outcome in walk(run, max_paths=max_paths, max_draws=max_draws):
+    paths, astray = 0, Fraction(0)
+
+    def run(path: Any) -> Any:
         try:
-            masses[outcome] = masses.get(outcome, Fraction(0)) + path.probability
+            return program(make_rng(path))
+        except (Inexact, NotReproducible, TooLarge):
+            raise
+        except Exception as error:
+            return _Raised(error)
+
+    for path, outcome in walk(run, max_paths=max_paths, max_draws=max_draws, refused=_Refused):
+        if isinstance(outcome, Lazy):
+            raise Inexact("outcome is a uniform, which has no list of outcomes; want a comparison")
+        mass = path.probability
+        if isinstance(outcome, (_Raised, Fault)) or paths < _PLAYED or paths % _EVERY == 0:
+            outcome = _in_earnest(run, path, outcome, max_draws)
+        if isinstance(outcome, _Raised):
+            raise outcome.error
+        if isinstance(outcome, _Refused):
+            astray += mass
+            if astray > tolerance:
+                raise outcome.why
+            outcome = Fault(f"could not be followed ({outcome.why})")
+        paths += 1
+        try:
+            masses[outcome] = masses.get(outcome, Fraction(0)) + mass
         except TypeError as error:
-            if isinstance(outcome, LazyUniform):
-                raise TypeError(
-                    "outcome is a uniform, which has no list of outcomes; want a comparison"
-                ) from None
             kind = type(outcome).__name__
             raise TypeError(f"outcome is a {kind}, which is not hashable; want a tuple, say") from error
-        paths += 1
-        if len(finished) < _REPLAYS:
-            finished.append((path.decisions, outcome))
-    for decisions, outcome in finished:  # a cache that leaks from path to path shows here
-        if run(Path(decisions, max_draws)) != outcome:
-            raise NotReproducible("given the same draws twice, the program returned two different outcomes")
     return Law(masses, paths)
+
+
+@dataclass(frozen=True)
+class _Raised:
+    """A program ended in an error."""
+
+    error: Exception
+
+    def __eq__(self, other: object) -> bool:  # the error of another run is another object
+        return isinstance(other, _Raised) and type(self.error) is type(other.error)
+
+    def __str__(self) -> str:
+        return str(Fault.raised(self.error))
+
+
+@dataclass(frozen=True)
+class _Refused:
+    """A path was given up."""
+
+    why: Exception
+
+
+def _in_earnest(run: Callable[[Any], Any], path: Path, outcome: Any, max_draws: int) -> Any:
+    """The outcome of a path, if real numbers that take it lead there too."""
+    wrong = isinstance(outcome, (_Raised, Fault))
+    numbers = path.numbers() if wrong or path.narrowest > _NARROW else None
+    if isinstance(outcome, _Refused) or numbers is None:
+        return outcome
+    found = run(Numbers(numbers))
+    if found == outcome or repr(found) == repr(outcome):  # a NaN is not equal to itself
+        return outcome
+    if run(Path(path.decisions, max_draws)) != outcome:  # a cache that leaks from path to path shows here
+        raise NotReproducible("given the same draws twice, the program returned two different outcomes")
+    if wrong:
+        return _Refused(Inexact(f"with a lazy uniform it {outcome}; with a plain number it does not"))
+    return _Refused(
+        Inexact(
+            f"with lazy uniforms it returned {outcome!r}, and with plain numbers in their place {found!r}"
+        )
+    )
 
 
 def distance(law_a: Mapping[Any, Any], law_b: Mapping[Any, Any]) -> Fraction:

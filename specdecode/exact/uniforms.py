@@ -45,6 +45,9 @@ class TooLarge(RuntimeError):
     """More paths, or more draws on one path, than the limit."""
 
 
+_DECISIONS = 64  # on average, of each uniform that a path may draw
+
+
 class Path:
     """One way through a program: the decisions to repeat, then the decisions found.
 
@@ -60,6 +63,11 @@ class Path:
         self.decisions, self._replayed, self._max_draws = list(script), 0, max_draws
         self._intervals: list[tuple[Number, Number]] = []
         self._spent: set[int] = set()
+        self.hidden: set[int] = set()  # uniforms that no program drew: they decide races
+        self.races: dict[
+            int, list[Any]
+        ] = {}  # of each winner so far: itself, then whom it beat, as functions
+        self.lost: dict[int, tuple[int, int]] = {}  # of each loser: how many had lost before, and to whom
         self.forks: list[tuple[Decision, ...]] = []
         self.trouble: Exception | None = None
         self.closed = False
@@ -87,6 +95,12 @@ class Path:
             self.refuse("a uniform was used again after it had been turned into noise of another kind")
         return self._intervals[which]
 
+    def decide(self, chance: Fraction) -> bool:
+        """An event of the given probability that no draw of the program's says anything of: a race."""
+        which = len(self._intervals)
+        self.hidden.add(which)
+        return bool(self.uniform() < chance)
+
     def spend(self, which: int) -> None:
         """Give up an untouched uniform to whoever turns it into another random variable; returns nothing.
 
@@ -112,6 +126,11 @@ class Path:
                     f"uniform {which} with {threshold}; it must depend on nothing but its rng"
                 )
         else:
+            if len(self.decisions) >= _DECISIONS * self._max_draws:
+                self.refuse(
+                    f"a path compared its uniforms {len(self.decisions)} times: a loop that may never end",
+                    TooLarge,
+                )
             answer = True
             self.forks.append((*self.decisions, (which, threshold, False)))
             self.decisions.append((which, threshold, True))
@@ -123,9 +142,21 @@ class Path:
         if self.closed:
             raise NotReproducible("the program kept an rng or a uniform from an earlier run")
 
-    def middle(self) -> list[float]:
-        """A plain float in the interval of each uniform drawn, in the order of drawing."""
-        return [float((Fraction(low) + Fraction(high)) / 2) for low, high in self._intervals]
+    def numbers(self) -> list[float] | None:
+        """Real numbers that take this path: one for each uniform drawn, in the order of drawing.
+
+        On the grid of 53 bits; None if there are none, as where an interval lies between two neighbours.
+        """
+        found = {which: _on_grid(low, high) for which, (low, high) in enumerate(self._intervals)}
+        for racers in self.races.values():
+            found |= racers[0].places(racers, self.lost)
+        drawn = [number for which, number in found.items() if which not in self.hidden]
+        return None if None in drawn else [number for number in drawn if number is not None]
+
+    @property
+    def narrowest(self) -> Number:
+        """Length of the shortest interval."""
+        return min((high - low for low, high in self._intervals), default=1)
 
     @property
     def replayed(self) -> int:
@@ -143,7 +174,11 @@ class Path:
 
 
 def walk(
-    run: Callable[[Path], Outcome], *, max_paths: int = 1_000_000, max_draws: int = 10_000
+    run: Callable[[Path], Outcome],
+    *,
+    max_paths: int = 1_000_000,
+    max_draws: int = 10_000,
+    refused: Callable[[Exception], Outcome] | None = None,
 ) -> Iterator[tuple[Path, Outcome]]:
     """Follow a program along every path.
 
@@ -153,6 +188,9 @@ def walk(
         run(path) -> outcome; draws only through the path.
     max_paths, max_draws : int
         Limits on the number of paths, and on uniforms drawn on one path.
+    refused : callable, optional
+        What to yield as the outcome of a path that cannot be followed, given why; without it the refusal is
+        raised. The probability of such a path is that of all that begins like it.
 
     Yields
     ------
@@ -169,17 +207,19 @@ def walk(
     waiting: list[tuple[Decision, ...]] = [()]
     found = 0
     while waiting:
-        path = Path(waiting.pop(), max_draws)
+        path, cause = Path(waiting.pop(), max_draws), None
         try:
             outcome = run(path)
         except Exception as error:
-            if path.trouble:  # a refusal may have been turned into another error on its way out
-                raise path.trouble from error
-            raise
+            if path.trouble is None:
+                raise
+            cause = error  # a refusal may have been turned into another error on its way out
         path.closed = True
-        if path.trouble:
-            raise path.trouble
-        if path.replayed < len(path.decisions):
+        if path.trouble is not None:
+            if refused is None or not isinstance(path.trouble, Inexact):
+                raise path.trouble from cause
+            outcome = refused(path.trouble)
+        elif path.replayed < len(path.decisions):
             raise NotReproducible(
                 f"given the same draws, the program once compared a uniform {len(path.decisions)} times and "
                 f"once {path.replayed} times; it must depend on nothing but its rng"
@@ -193,10 +233,22 @@ def walk(
         yield path, outcome
 
 
+def _on_grid(low: Number, high: Number) -> float | None:
+    """A multiple of 2⁻⁵³ in [low, high), the middle if it will do."""
+    low, high = Fraction(low), Fraction(high)
+    for number in ((low + high) / 2, low):
+        place = Fraction(math.ceil(number * 2**53), 2**53)
+        if low <= place < high:
+            return float(place)
+    return None
+
+
 def as_number(value: Any) -> float | Fraction | None:
     """The exact value of a number, as a float or a Fraction of Python ints; None for anything else."""
     if isinstance(value, float):
         return float(value)
+    if isinstance(value, Lazy):
+        return None
     if isinstance(value, Rational):  # NumPy's integers too, which would overflow inside a Fraction
         return Fraction(int(value.numerator), int(value.denominator))
     if hasattr(value, "as_integer_ratio"):  # a narrower or wider float
@@ -214,12 +266,61 @@ def as_fraction(value: Any) -> Fraction:
     return Fraction(number)
 
 
-class LazyUniform:
+class Lazy:
+    """A number that is not known yet. What needs the number itself raises `Inexact`."""
+
+    __slots__ = ()
+
+    _path: Any
+    shape: tuple[int, ...] = ()
+    ndim = 0
+
+    def item(self) -> Self:
+        """Itself, as of an array of one number."""
+        return self
+
+    def tolist(self) -> Self:
+        """Itself, as of an array of one number."""
+        return self
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        from specdecode.exact.generators import elementwise  # NumPy is that room's business
+
+        return elementwise(ufunc, method, inputs, kwargs)
+
+    def __bool__(self) -> bool:
+        return True  # it is 0 with probability 0
+
+    def __float__(self) -> float:
+        return self._path.refuse(  # type: ignore[no-any-return]
+            "a uniform was turned into a float; compare the uniform itself with a threshold, "
+            "draw by inverse CDF, or use NumPy's functions in place of math's, to keep the law exact"
+        )
+
+    __complex__ = __float__
+
+    def _refuse(self, *_: Any) -> Any:
+        return self._path.refuse(
+            "a uniform went into an operation other than comparison, + − × ÷ by a number, int, floor, and "
+            "NumPy's log, log1p, exp, expm1, sqrt and powers; its law cannot be followed exactly through that"
+        )
+
+    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __round__ = __index__ = _refuse
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Self:
+        return self  # a number: a copy of the path behind it would split without telling
+
+
+class LazyUniform(Lazy):
     """A uniform known only to lie in an interval, or scale · u + shift of one.
 
-    Supports comparison with numbers, sums and products with numbers, int() and math.floor(). All of
-    these are exact. Ties have probability zero, so < and ≤ have the same law. What would need the
-    number itself (float(), log, a comparison of two uniforms) raises `Inexact`.
+    Supports comparison with numbers, sums and products with numbers, int() and math.floor(), exactly; and
+    functions of NumPy's that are monotone, which make a `LazyFunction` of it. Ties have probability zero, so
+    < and ≤ have the same law. What would need the number itself (float(), a comparison of two uniforms)
+    raises `Inexact`.
     """
 
     __slots__ = ("_path", "_scale", "_shift", "_which")
@@ -231,7 +332,7 @@ class LazyUniform:
     # to answer for itself, element by element.
 
     def _below(self, other: Any) -> Any:
-        if isinstance(other, LazyUniform):
+        if isinstance(other, Lazy):
             if self._same(other):
                 return False
             self._path.refuse(
@@ -250,15 +351,15 @@ class LazyUniform:
         return self._path.below(self._which, at) == (self._scale > 0)
 
     def _above(self, other: Any) -> Any:
-        if isinstance(other, LazyUniform) and self._same(other):
+        if isinstance(other, Lazy) and self._same(other):
             return False
         below = self._below(other)
         if below is NotImplemented or as_number(other) != as_number(other):
             return below
         return not below
 
-    def _same(self, other: "LazyUniform") -> bool:
-        return (self._path, self._which, self._scale, self._shift) == (
+    def _same(self, other: Any) -> bool:
+        return isinstance(other, LazyUniform) and (self._path, self._which, self._scale, self._shift) == (
             other._path,
             other._which,
             other._scale,
@@ -272,13 +373,13 @@ class LazyUniform:
         return self._above(other)
 
     def __le__(self, other: Any) -> Any:
-        return True if isinstance(other, LazyUniform) and self._same(other) else self._below(other)
+        return True if self._same(other) else self._below(other)
 
     def __ge__(self, other: Any) -> Any:
-        return True if isinstance(other, LazyUniform) and self._same(other) else self._above(other)
+        return True if self._same(other) else self._above(other)
 
     def __eq__(self, other: object) -> Any:
-        if isinstance(other, LazyUniform):
+        if isinstance(other, Lazy):
             if self._same(other):
                 return True
             self._path.refuse(
@@ -296,7 +397,7 @@ class LazyUniform:
         return LazyUniform(self._path, self._which, scale, shift)
 
     def _operand(self, other: Any, sign: str) -> Fraction | None:
-        if isinstance(other, LazyUniform):
+        if isinstance(other, Lazy):
             self._path.refuse(f"two uniforms were combined by {sign}; combine each with a number instead")
         value = as_number(other)
         return None if value is None else Fraction(value)
@@ -343,33 +444,41 @@ class LazyUniform:
 
     __trunc__ = __int__
 
-    def __bool__(self) -> bool:
-        return True  # a uniform is 0 with probability 0
+    @property
+    def parts(self) -> tuple[Path, int, int | Fraction, int | Fraction]:
+        """The path, which uniform of it, scale and shift."""
+        return self._path, self._which, self._scale, self._shift
 
-    def __float__(self) -> float:
-        self._path.refuse(
-            "a uniform was turned into a float; compare the uniform itself with a threshold, "
-            "or draw by inverse CDF, to keep the law exact"
-        )
+    def _function(self, name: str) -> Any:
+        from specdecode.exact.functions import LazyFunction  # made of uniforms, so it imports this room
 
-    __complex__ = __float__
+        return LazyFunction.of(self, name)
 
-    def _refuse(self, *_: Any) -> Any:
-        self._path.refuse(
-            "a uniform went into an operation other than comparison, + − × ÷ by a number, int and floor; "
-            "its law cannot be followed exactly through that"
-        )
+    def __rtruediv__(self, other: Any) -> Any:
+        return other / self._function("positive")
 
-    __rtruediv__ = __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = __rpow__ = _refuse
-    __round__ = __index__ = __abs__ = log = exp = sqrt = _refuse
+    def __pow__(self, other: Any) -> Any:
+        return self._function("positive") ** other
 
-    def __copy__(self) -> Self:
-        return self
+    def __rpow__(self, other: Any) -> Any:
+        return other ** self._function("positive")
 
-    def __deepcopy__(self, memo: Any) -> Self:
-        return self  # a number: a copy of the path behind it would split without telling
+    def __abs__(self) -> Any:
+        return abs(self._function("positive"))
+
+    def __ceil__(self) -> int:
+        below: int = math.floor(-self)
+        return -below
 
     def __repr__(self) -> str:
         low, high = self._path._intervals[self._which]
         form = "" if (self._scale, self._shift) == (1, 0) else f", as {self._scale}·u + {self._shift}"
         return f"<uniform in [{low}, {high}){form}>"
+
+
+def _by_name(name: str) -> Callable[[LazyUniform], Any]:
+    return lambda uniform: uniform._function(name)
+
+
+for _name in ("log", "log1p", "log2", "log10", "exp", "expm1", "exp2", "sqrt", "tanh"):
+    setattr(LazyUniform, _name, _by_name(_name))
