@@ -1,6 +1,9 @@
-"""Coins at the ends of [0, 1): ties have probability zero, and are still met by a generator of 53 bits."""
+"""Coins at the ends of [0, 1): ties have probability zero, and are still met by a generator of 53 bits.
 
-from collections.abc import Iterable, Sequence
+Noise that decides a race is left fair: its ties are of no coin.
+"""
+
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -8,14 +11,15 @@ from typing import Any
 import numpy as np
 
 from specdecode.certify.certificate import Witness
-from specdecode.certify.trial import GeneratorTrial, Outcome, Trial, VerifierTrial
+from specdecode.certify.trial import GeneratorTrial, Trial, VerifierTrial
 from specdecode.certify.worlds import World, extreme_worlds
-from specdecode.exact import Fault, LazyGenerator, Numbers
+from specdecode.exact import Fault, Inexact, LazyGenerator, NotReproducible, Numbers, TooLarge, walk
 from specdecode.models import next_rows
 
-__all__ = ["at_the_extremes"]
+__all__ = ["EXTREMES", "at_the_extremes"]
 
-_EXTREMES = (0.0, 1 - 2.0**-53)  # the least and the greatest uniform a generator of 53 bits gives
+EXTREMES = (0.0, 1 - 2.0**-53)  # the least and the greatest uniform a generator of 53 bits gives
+_DRAWS = 100  # so many are extreme that only a loop which waits for another one outlives them
 
 
 def at_the_extremes(trial: Trial) -> Witness | None:
@@ -23,7 +27,7 @@ def at_the_extremes(trial: Trial) -> Witness | None:
     for world in extreme_worlds():
         if isinstance(trial, GeneratorTrial):
             world = replace(world, n_tokens=world.k + 1)
-        for u in _EXTREMES:
+        for u in EXTREMES:
             for outcome in _outcomes(trial, world, u):
                 if isinstance(outcome, Fault) or not _possible(world, outcome):
                     how = f"with every coin exactly {u!r}: {outcome}, which has p = 0 or is no text"
@@ -33,30 +37,44 @@ def at_the_extremes(trial: Trial) -> Witness | None:
     return None
 
 
-def _constant(u: float) -> Any:
-    """Every coin is u, for so long that only a loop that waits for another one outlives it."""
-    return LazyGenerator(Numbers([u] * 100))
-
-
-def _outcomes(trial: Trial, world: World, u: float) -> Iterable[Outcome | list[int]]:
+def _outcomes(trial: Trial, world: World, u: float) -> Iterator[Any]:
     """Every text the sampler gives when all its coins are u, over all drafted tokens."""
     if not isinstance(trial, VerifierTrial):
-        return [trial.program(world)(_constant(u))]
-    outcomes: list[list[int] | Fault] = []
+        yield from _played(trial.program(world), u)
+        return
     draft: Any = world.draft
+    vocab_size = world.target.vocab_size
 
-    def extend(drafted: list[int], rows: list[np.ndarray]) -> None:
+    def proposals(drafted: list[int], rows: list[np.ndarray]) -> Iterator[tuple[list[int], np.ndarray]]:
         if len(drafted) == world.k:
-            p = next_rows(world.target, [*world.prefix, *drafted], world.k + 1)
-            vocab_size = world.target.vocab_size
-            outcomes.append(trial.emitted(drafted, np.array(rows), p, _constant(u), vocab_size))
+            yield drafted, np.array(rows)
             return
         row = next_rows(draft, [*world.prefix, *drafted], 1)[0]
         for token in np.flatnonzero(row):
-            extend([*drafted, int(token)], [*rows, row])
+            yield from proposals([*drafted, int(token)], [*rows, row])
 
-    extend([], [])
-    return outcomes
+    for drafted, q in proposals([], []):
+        p = next_rows(world.target, [*world.prefix, *drafted], world.k + 1)
+        yield from _played(lambda rng, d=drafted, q=q, p=p: trial.emitted(d, q, p, rng, vocab_size), u)  # type: ignore[misc]
+
+
+def _played(program: Any, u: float) -> Iterator[Any]:
+    """What a program does, with real numbers: each coin is u, and races are run with noise that says who wins."""
+    try:
+        found = [
+            path.numbers() or []
+            for path, _ in walk(
+                lambda path: program(LazyGenerator(path)),
+                max_paths=1000,
+                max_draws=_DRAWS,
+                refused=lambda why: None,
+                edge=u,
+            )
+        ]
+    except (Inexact, NotReproducible, TooLarge):
+        found = [[]]
+    for numbers in found:
+        yield program(LazyGenerator(Numbers([*numbers, *[u] * _DRAWS])))
 
 
 def _possible(world: World, tokens: Sequence[int]) -> bool:

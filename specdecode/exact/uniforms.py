@@ -57,9 +57,15 @@ class Path:
         Decisions to repeat: which uniform, against which threshold, and whether it was below.
     max_draws : int
         Limit on uniforms drawn.
+    edge : float, optional
+        What every uniform is exactly, ties included: 0, say, which a generator of 53 bits can give. Races are
+        run as ever.
     """
 
-    def __init__(self, script: Sequence[Decision] = (), max_draws: int = 10_000) -> None:
+    def __init__(
+        self, script: Sequence[Decision] = (), max_draws: int = 10_000, edge: float | None = None
+    ) -> None:
+        self._edge = edge
         self.decisions, self._replayed, self._max_draws = list(script), 0, max_draws
         self._intervals: list[tuple[Number, Number]] = []
         self._spent: set[int] = set()
@@ -110,9 +116,11 @@ class Path:
             self.refuse("a uniform that had been compared was then turned into noise of another kind")
         self._spent.add(which)
 
-    def below(self, which: int, threshold: Number) -> bool:
+    def below(self, which: int, threshold: Number, or_equal: bool = False) -> bool:
         """Whether uniform `which` is below `threshold`; decides it where both are possible."""
         self._open()
+        if self._edge is not None and which not in self.hidden:
+            return self._edge <= threshold if or_equal else self._edge < threshold
         low, high = self.interval(which)
         if threshold >= high:
             return True
@@ -147,7 +155,10 @@ class Path:
 
         On the grid of 53 bits; None if there are none, as where an interval lies between two neighbours.
         """
-        found = {which: _on_grid(low, high) for which, (low, high) in enumerate(self._intervals)}
+        found = {
+            which: _on_grid(low, high) if self._edge is None else self._edge
+            for which, (low, high) in enumerate(self._intervals)
+        }
         for racers in self.races.values():
             found |= racers[0].places(racers, self.lost)
         drawn = [number for which, number in found.items() if which not in self.hidden]
@@ -179,6 +190,7 @@ def walk(
     max_paths: int = 1_000_000,
     max_draws: int = 10_000,
     refused: Callable[[Exception], Outcome] | None = None,
+    edge: float | None = None,
 ) -> Iterator[tuple[Path, Outcome]]:
     """Follow a program along every path.
 
@@ -191,6 +203,8 @@ def walk(
     refused : callable, optional
         What to yield as the outcome of a path that cannot be followed, given why; without it the refusal is
         raised. The probability of such a path is that of all that begins like it.
+    edge : float, optional
+        As for `Path`.
 
     Yields
     ------
@@ -207,7 +221,7 @@ def walk(
     waiting: list[tuple[Decision, ...]] = [()]
     found = 0
     while waiting:
-        path, cause = Path(waiting.pop(), max_draws), None
+        path, cause = Path(waiting.pop(), max_draws, edge), None
         try:
             outcome = run(path)
         except Exception as error:
@@ -331,7 +345,7 @@ class LazyUniform(Lazy):
     # Comparison: below(t) asks scale · u + shift < t. Anything that is no number, an array say, is left
     # to answer for itself, element by element.
 
-    def _below(self, other: Any) -> Any:
+    def _below(self, other: Any, or_equal: bool = False) -> Any:
         if isinstance(other, Lazy):
             if self._same(other):
                 return False
@@ -344,16 +358,14 @@ class LazyUniform(Lazy):
         if threshold != threshold:
             return False
         if (self._scale, self._shift) == (1, 0):
-            return self._path.below(self._which, threshold)
+            return self._path.below(self._which, threshold, or_equal)
         if math.isinf(threshold):
             return threshold > 0
-        at = (Fraction(threshold) - self._shift) / self._scale
-        return self._path.below(self._which, at) == (self._scale > 0)
+        at, rises = (Fraction(threshold) - self._shift) / self._scale, self._scale > 0
+        return self._path.below(self._which, at, or_equal == rises) == rises
 
-    def _above(self, other: Any) -> Any:
-        if isinstance(other, Lazy) and self._same(other):
-            return False
-        below = self._below(other)
+    def _not_below(self, other: Any, or_equal: bool) -> Any:
+        below = self._below(other, or_equal)
         if below is NotImplemented or as_number(other) != as_number(other):
             return below
         return not below
@@ -370,13 +382,13 @@ class LazyUniform(Lazy):
         return self._below(other)
 
     def __gt__(self, other: Any) -> Any:
-        return self._above(other)
+        return False if self._same(other) else self._not_below(other, or_equal=True)
 
     def __le__(self, other: Any) -> Any:
-        return True if self._same(other) else self._below(other)
+        return True if self._same(other) else self._below(other, or_equal=True)
 
     def __ge__(self, other: Any) -> Any:
-        return True if self._same(other) else self._above(other)
+        return True if self._same(other) else self._not_below(other, or_equal=False)
 
     def __eq__(self, other: object) -> Any:
         if isinstance(other, Lazy):
