@@ -55,11 +55,11 @@ def _outcomes(trial: Trial, world: World, u: float) -> Iterator[Any]:
 
     for drafted, q in proposals([], []):
         p = next_rows(world.target, [*world.prefix, *drafted], world.k + 1)
-        yield from _played(lambda rng, d=drafted, q=q, p=p: trial.emitted(d, q, p, rng, vocab_size), u)  # type: ignore[misc]
+        yield from _played(lambda rng, d=drafted, q=q, p=p: trial.emitted(d, q, p, rng, vocab_size), u)
 
 
 def _played(program: Any, u: float) -> Iterator[Any]:
-    """What a program does, with real numbers: each coin is u, and races are run with noise that says who wins."""
+    """What a program does with real numbers: each coin is u, and noise says who wins a race."""
     try:
         found = [
             path.numbers() or []
