@@ -5,10 +5,12 @@ models are of the library's own classes, with three tokens, a width of 8 and ran
 enumerated (`specdecode.adapters.pytorch`) and their laws compared. No reference is needed, and nothing is
 sampled.
 
-    python -m specdecode.adapters.matrix --save book/transformers.json
+    python book/experiments/drafters.py --save book/experiments/drafters.json
 
-writes the result that the book shows. Needs the extra `transformers`.
+writes the result that chapter 7 shows. Needs the extra `transformers`.
 """
+
+# mypy: allow-subclassing-any
 
 import argparse
 import contextlib
@@ -24,11 +26,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from specdecode.adapters import pytorch
-from specdecode.adapters import transformers as adapter
-from specdecode.sameness import Sameness, same_law
+import torch
+import transformers
 
-torch, transformers = pytorch.torch, adapter.transformers
+from specdecode.adapters.pytorch import drawing
+from specdecode.sameness import Sameness, same_law
 
 __all__ = ["DRAFTERS", "SETTINGS", "Drafter", "cell", "main"]
 
@@ -118,7 +120,7 @@ def cell(drafter: Drafter, setting: str, **options: Any) -> Sameness:
                 return program(**SETTINGS[setting])
 
         run.__qualname__ = name
-        programs.append(pytorch.drawing(run))
+        programs.append(drawing(run))
     return same_law(*programs, **({"tolerance": TOLERANCE} | options))
 
 
@@ -194,7 +196,7 @@ def _assistant(
 ) -> Callable[[], tuple[Program, Program]]:
     def build() -> tuple[Program, Program]:
         model, draft = target(), _llama(101, layers=1)
-        fixed = {} if cache is None else {"cache_implementation": cache}
+        fixed: dict[str, Any] = {} if cache is None else {"cache_implementation": cache}
         more = {name: how[name] for name in how if name == "assistant_ensemble_weight"}
         drafting = {name: value for name, value in how.items() if name not in more}
         return (
@@ -394,7 +396,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         0. The matrix is a result, not a test.
     """
     parser = argparse.ArgumentParser(
-        prog="python -m specdecode.adapters.matrix", description=__doc__.split("\n")[0]
+        prog="python book/experiments/drafters.py", description=(__doc__ or "").split("\n")[0]
     )
     parser.add_argument("--save", metavar="FILE", type=Path, help="write the result as JSON")
     parser.add_argument("--drafter", choices=DRAFTERS, nargs="+", default=list(DRAFTERS), metavar="NAME")
@@ -427,7 +429,7 @@ def _shown(found: Sameness) -> str:
 def _result(cells: list[dict[str, Any]]) -> dict[str, Any]:
     kept = ("drafter", "setting", "verdict", "method", "paths", "total_variation", "worst", "reason", "notes")
     return {
-        "command": "python -m specdecode.adapters.matrix",
+        "command": "python book/experiments/drafters.py",
         "date": datetime.date.today().isoformat(),
         "versions": {
             "python": platform.python_version(),
