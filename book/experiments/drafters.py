@@ -10,7 +10,8 @@ sampled.
 writes the result that chapter 7 shows. Needs the extra `transformers`.
 """
 
-# mypy: allow-subclassing-any
+# transformers is typed in part, and may be absent.
+# mypy: allow-subclassing-any, allow-untyped-calls
 
 import argparse
 import contextlib
@@ -150,7 +151,7 @@ def _settled(model: Any, seed: int, scale: float = 0.7) -> Any:
     return model.eval()
 
 
-_SIZES = {
+_SIZES: dict[str, Any] = {
     "vocab_size": 3,
     "hidden_size": 8,
     "intermediate_size": 8,
@@ -264,10 +265,9 @@ def _tokenizers(words: Sequence[str]) -> Callable[[], tuple[Program, Program]]:
 def _gemma4() -> tuple[Program, Program]:
     def sizes(**more: Any) -> Any:
         return transformers.Gemma4TextConfig(
-            **(_SIZES | {"num_key_value_heads": 1}),
+            **(_SIZES | {"num_key_value_heads": 1, "global_head_dim": 4}),
             num_hidden_layers=2,
             head_dim=4,
-            global_head_dim=4,
             layer_types=["sliding_attention", "full_attention"],
             sliding_window=16,
             hidden_size_per_layer_input=0,
@@ -296,7 +296,7 @@ def _mtp(layers: int, prompt: Sequence[int] = PROMPT) -> Callable[[], tuple[Prog
             **sizes, n_routed_experts=2, num_experts_per_tok=1, first_k_dense_replace=1, num_mtp_layers=layers
         )
         model = _settled(transformers.Glm4MoeForCausalLM(config), 1)
-        drafting = MtpModel(model, layers)
+        drafting: Any = MtpModel(model, layers)
         _settled(drafting.layers, 2)  # its embedding and its head are the target's
         drafting.eval()
 
