@@ -107,7 +107,7 @@ def cell(drafter: Drafter, setting: str, **options: Any) -> Sameness:
 
     Examples
     --------
-    >>> found = cell(DRAFTERS["prompt look-up"], "plain")
+    >>> found = cell(DRAFTERS["prompt look-up"], "top-k")
     >>> found.verdict, found.method
     ('equal', 'enumerated')
     """
