@@ -105,9 +105,8 @@ REMEDIES = {
 @pytest.mark.parametrize("name", REMEDIES)
 def test_a_remedy_is_exact(name, monkeypatch):
     installed()
+    from experiments.drafters import DRAFTERS, cell
     from transformers.generation import candidate_generator
-
-    from specdecode.adapters.matrix import DRAFTERS, cell
 
     drafter, owner, method, old, new = REMEDIES[name]
     # That the installed source differs here is a test of the stored matrix.
@@ -127,11 +126,10 @@ def guidance_from_the_ids(self, input_ids, scores):
 
 def test_a_processor_without_a_memory_is_exact(monkeypatch):
     installed()
+    from experiments.drafters import DRAFTERS, cell
     from transformers.generation.logits_process import (
         UnbatchedClassifierFreeGuidanceLogitsProcessor as Guidance,
     )
-
-    from specdecode.adapters.matrix import DRAFTERS, cell
 
     monkeypatch.setattr(Guidance, "__call__", guidance_from_the_ids)
     after = cell(DRAFTERS["assistant"], "guidance")

@@ -180,6 +180,12 @@ FOLLOWED = {
     "floor": lambda: (torch.rand(3) * 4).floor()[0] == 0,
     "inverse CDF": lambda: torch.searchsorted(torch.tensor([0.25, 1.0]), torch.rand(3))[0] == 0,
     "bucketize": lambda: torch.bucketize(torch.rand(3), torch.tensor([0.25, 1.0]))[0] == 0,
+    "inverse CDF, by keyword": lambda: (
+        torch.searchsorted(torch.tensor([0.25, 1.0]), input=torch.rand(3), out_int32=True)[0] == 0
+    ),
+    "bucketize, by keyword": lambda: (
+        torch.bucketize(torch.rand(3), boundaries=torch.tensor([0.25, 1.0]))[0] == 0
+    ),
     "by keyword": lambda: torch.lt(input=torch.rand(3), other=torch.tensor(0.25))[0],
     "a scalar in float32": lambda: torch.rand(3)[0] < 0.25 + 1e-12,
     "columns masked": columns_masked,
@@ -196,6 +202,17 @@ FOLLOWED = {
 @pytest.mark.parametrize("name", FOLLOWED)
 def test_a_draw_is_followed(name):
     assert law(lambda: bool(FOLLOWED[name]())) == {True: F(1, 4), False: F(3, 4)}
+
+
+@pytest.mark.parametrize("options", [{}, {"right": True}, {"side": "right"}, {"side": "left"}], ids=str)
+def test_a_number_among_the_draws_ties_with_a_boundary_as_in_torch(options):
+    def searched():
+        u = torch.rand(2)
+        u[1] = 0.25
+        return torch.searchsorted(torch.tensor([0.25, 1.0]), u, **options)
+
+    second = int(torch.searchsorted(torch.tensor([0.25, 1.0]), torch.tensor(0.25), **options))
+    assert law(searched) == {(0, second): F(1, 4), (1, second): F(3, 4)}
 
 
 def test_a_draw_remembers_what_it_was_asked():
@@ -391,6 +408,11 @@ REFUSED = {
     "two uniforms": (lambda: torch.rand(1) < torch.rand(1), "compared with each other"),
     "product of two": (lambda: torch.rand(1) * torch.rand(1) < 0.5, "two uniforms"),
     "out": (lambda: torch.add(torch.rand(1), 1, out=torch.empty(1)) < 1.5, "out="),
+    "out of a coin": (lambda: torch.bernoulli(torch.tensor([0.25]), out=torch.ones(1)), "torch.bernoulli"),
+    "sorter": (
+        lambda: torch.searchsorted(torch.tensor([1, 0.25]), torch.rand(1), sorter=torch.tensor([1, 0])),
+        "with a sorter",
+    ),
     "alpha": (lambda: torch.rand(1).add(torch.ones(1), alpha=2) < 1.5, "alpha"),
     "bool of it": (lambda: torch.rand(1).to(torch.bool), "torch.bool"),
     "another dtype's view": (lambda: torch.rand(1).view(torch.int32) < 5, "another dtype"),

@@ -31,8 +31,7 @@ pytest.importorskip("httpx2")
 
 import httpx2
 
-from specdecode.adapters import servers
-from specdecode.adapters.servers import Server, compare_servers
+from specdecode.adapters.servers import Server, asking, compare_servers
 
 ALPHA = 1e-6  # for each comparison; all are seeded, so none fails by chance
 CERTIFICATES = ssl.create_default_context()
@@ -126,8 +125,8 @@ def serve():
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     """Short pauses, and certificates that are read once instead of for each client."""
-    monkeypatch.setattr(servers, "_BACKOFF", 0.01)
-    monkeypatch.setattr(servers.httpx2, "AsyncClient", partial(httpx2.AsyncClient, verify=CERTIFICATES))
+    monkeypatch.setattr(asking, "_BACKOFF", 0.01)
+    monkeypatch.setattr(httpx2, "AsyncClient", partial(httpx2.AsyncClient, verify=CERTIFICATES))
 
 
 def completions(generate, seed, lock=None):
@@ -350,6 +349,63 @@ def test_what_may_pass_is_asked_again(serve, trouble):
     )
 
 
+def unavailable(every, then, first=0, status=503):
+    """An answer that is 503 for each `every`-th request after the first ones, however often it is sent."""
+    numbers, lock, refused = itertools.count(1), threading.Lock(), set()
+
+    def answer(asked):
+        with lock:
+            number = next(numbers)
+            if number > first and number % every == 0:
+                refused.add(asked["seed"])
+        return Reply({"error": "full"}, status) if asked["seed"] in refused else then(asked)
+
+    return answer
+
+
+def test_a_few_503s_to_the_last_are_noted(serve):
+    one = serve(unavailable(50, plain(seed=1), first=100))
+    found = compared(one, serve(plain(seed=2)), draws=400, choices=1, retries=1, seeds=5)
+    assert found.verdict == "no difference found", found
+    lost = 400 - found.samples[0].draws[0]
+    assert 4 <= lost <= 10
+    assert found.samples[0].draws[1] == 400
+    assert f"{one.url} (toy): {lost} requests sent again (at last: answered 503: full)" in found.notes
+    given_up = (
+        f"{one.url} (toy): {lost} of 400 requests given up, answered 503 every time; the texts that are"
+    )
+    assert f"{given_up} missing may make a difference of up to {lost / 400:.2g}" in found.notes
+
+
+@pytest.mark.parametrize(
+    ("answer", "sent"),
+    [
+        (lambda then: unavailable(1, then), 20),
+        (lambda then: unavailable(1, then, first=150), 200),
+        (lambda then: unavailable(4, then, first=100), 400),
+        (lambda then: unavailable(50, then, first=100, status=500), 180),  # may be due to the text
+    ],
+    ids=["never answers", "answers no longer", "too large a share", "another status"],
+)
+def test_more_of_them_end_the_comparison(serve, answer, sent):
+    one = serve(answer(plain(seed=1)))
+    with pytest.raises(ValueError, match=r"/completions: answered 50[03]: full, asked 2 times; want a"):
+        compared(one, serve(plain(seed=2)), draws=400, choices=1, retries=1, seeds=5)
+    assert len(one.asked) <= sent
+
+
+def test_too_many_503s_in_the_time_there_was(serve):
+    one = serve(slowly(unavailable(5, plain(seed=1), first=20), 0.01))
+    with pytest.raises(ValueError, match=r"requests were answered 503 every time; want .* nine of ten"):
+        compared(one, serve(plain(seed=2)), draws=10_000, choices=1, retries=0, seeds=5, seconds=2)
+
+
+def test_a_prompt_that_is_left_with_too_few_texts(serve):
+    one = serve(unavailable(50, plain(seed=1)))
+    with pytest.raises(ValueError, match=r"^\d+ texts came, and 100 .* given up, .*; want more draws$"):
+        compared(one, serve(plain(seed=2)), draws=100, choices=1, retries=0, seeds=5)
+
+
 def test_a_lost_connection_is_asked_again(serve):
     replies = iter([None, None])
     good = plain(seed=1)
@@ -365,7 +421,7 @@ def test_retry_after_is_honoured_up_to_a_cap(serve, monkeypatch):
         pauses.append(seconds)
         await sleep(0)
 
-    monkeypatch.setattr(servers.asyncio, "sleep", noted)
+    monkeypatch.setattr(asyncio, "sleep", noted)
     headers = ["1.5", "3600", formatdate(time.time() + 5), formatdate(time.time() - 5), "inf"]
     busy = [Reply(b"", 429, {"Retry-After": value}) for value in headers]
     other = serve(plain(seed=2))
@@ -375,7 +431,7 @@ def test_retry_after_is_honoured_up_to_a_cap(serve, monkeypatch):
     assert pauses[3:] == [0, 10]
 
     pauses.clear()
-    monkeypatch.setattr(servers, "_BACKOFF", 0.5)
+    monkeypatch.setattr(asking, "_BACKOFF", 0.5)
     compared(serve(flaky([Reply(b"", 500)] * 7, plain(seed=1))), other, choices=100, retries=7)
     for attempt, pause in enumerate(pauses):
         assert min(10, 0.25 * 2**attempt) <= pause <= min(10, 0.75 * 2**attempt)
@@ -412,6 +468,19 @@ BAD = [
     (lambda asked: Reply({"choices": [{"message": 1}]}), 'gave a choice without a text: {"message": 1}'),
     (lambda asked: Reply({"choices": [{"text": 7}]}), "gave a choice without a text"),
     (lambda asked: Reply({"choices": ["a"]}), "gave a choice without a text"),
+    (
+        lambda asked: Reply({"choices": [{"text": "a", "finish_reason": 7}]}),
+        "gave a choice with the finish_reason 7; want OpenAI's form of completions",
+    ),
+    (
+        lambda asked: Reply({"choices": [{"text": "a", "finish_reason": {"type": "\x1b[31m"}}]}),
+        'gave a choice with the finish_reason {"type": "\\u001b[31m"}; want',
+    ),
+    (
+        lambda asked: Reply({"choices": [{"text": "a", "finish_reason": ["length"]}]}),
+        'finish_reason ["length"]',
+    ),
+    (lambda asked: Reply({"choices": [{"text": "a", "finish_reason": False}]}), "finish_reason false; want"),
     (lambda asked: Reply(b" " * 3_000_000), "answered over 1000000 bytes; want fewer choices or max_tokens"),
     (
         lambda asked: Reply(b"", 307, {"Location": "http://x/y"}),
@@ -502,11 +571,11 @@ def test_a_proxy_in_the_environment_does_not_hide_a_local_server(serve, monkeypa
     for name in ("NO_PROXY", "no_proxy"):
         monkeypatch.delenv(name, raising=False)
     compared(serve(plain(seed=1)), serve(plain(seed=2)))
-    assert servers._is_local("localhost")
-    assert servers._is_local("::1")
-    assert servers._is_local("0.0.0.0")
-    assert not servers._is_local("10.0.0.1")
-    assert not servers._is_local("localhost.example.org")
+    assert asking._is_local("localhost")
+    assert asking._is_local("::1")
+    assert asking._is_local("0.0.0.0")
+    assert not asking._is_local("10.0.0.1")
+    assert not asking._is_local("localhost.example.org")
 
 
 # The key

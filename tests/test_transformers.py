@@ -13,15 +13,17 @@ import pytest
 torch = pytest.importorskip("torch", reason="the extra torch is not installed")
 transformers = pytest.importorskip("transformers", reason="the extra transformers is not installed")
 
+from experiments import drafters  # noqa: E402
+
 from specdecode import generate_speculative, generate_target_only  # noqa: E402
-from specdecode.adapters import matrix  # noqa: E402
 from specdecode.adapters.pytorch import as_verifier, compare  # noqa: E402
 from specdecode.adapters.transformers import TransformersModel  # noqa: E402
 from specdecode.certify import certify  # noqa: E402
 from specdecode.models import next_rows  # noqa: E402
 from specdecode.worlds import DENSE, World  # noqa: E402
 
-STORED = json.loads((Path(__file__).parents[1] / "book" / "transformers.json").read_text())
+EXPERIMENT = Path(__file__).parents[1] / "book" / "experiments" / "drafters.py"
+STORED = json.loads(EXPERIMENT.with_suffix(".json").read_text())
 FLOAT32 = 1e-5
 
 SIZES = {"vocab_size": 5, "hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 2}
@@ -259,8 +261,8 @@ def stored(drafter, setting):
 
 def test_the_stored_matrix_is_whole():
     cells = {(cell["drafter"], cell["setting"]) for cell in STORED["cells"]}
-    assert cells == {(d, s) for d in matrix.DRAFTERS for s in matrix.SETTINGS}
-    assert STORED["settings"].keys() == matrix.SETTINGS.keys()
+    assert cells == {(d, s) for d in drafters.DRAFTERS for s in drafters.SETTINGS}
+    assert STORED["settings"].keys() == drafters.SETTINGS.keys()
 
 
 CELLS = [
@@ -285,7 +287,7 @@ CELLS = [
 def test_a_cell_computed_anew_is_the_stored_one(drafter, setting):
     if transformers.__version__ != STORED["versions"]["transformers"]:
         pytest.skip(f"the matrix is about transformers {STORED['versions']['transformers']}")
-    found, expected = matrix.cell(matrix.DRAFTERS[drafter], setting), stored(drafter, setting)
+    found, expected = drafters.cell(drafters.DRAFTERS[drafter], setting), stored(drafter, setting)
     assert (found.verdict, found.method, list(found.paths)) == (
         expected["verdict"],
         expected["method"],
@@ -305,7 +307,7 @@ def test_the_command_prints_and_saves_what_it_computed(tmp_path):
         str(tmp_path / "m.json"),
     ]
     done = subprocess.run(
-        [sys.executable, "-m", "specdecode.adapters.matrix", *argv],
+        [sys.executable, EXPERIMENT, *argv],
         capture_output=True,
         text=True,
         check=True,

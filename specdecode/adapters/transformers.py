@@ -11,12 +11,12 @@ Needs the extra `transformers`:
     pip install 'specdecode[transformers]' --extra-index-url https://download.pytorch.org/whl/cpu
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from specdecode.checks import as_count, as_tokens
+from specdecode.checks import TokenIds, as_count, as_tokens
+from specdecode.models import common_prefix
 
 _INSTALL = "pip install 'specdecode[transformers]' --extra-index-url https://download.pytorch.org/whl/cpu"
 
@@ -82,11 +82,12 @@ class TransformersModel:
         """The same model with a cache of its own, for another sequence."""
         return TransformersModel(self._model)
 
-    def next_dist(self, prefix: Sequence[int]) -> np.ndarray:
+    def next_dist(self, prefix: TokenIds) -> np.ndarray:
         """Distribution of the next token, shape (V,)."""
-        return self.next_dists(prefix, 1)[0]
+        row: np.ndarray = self.next_dists(prefix, 1)[0]
+        return row
 
-    def next_dists(self, tokens: Sequence[int], n: int) -> np.ndarray:
+    def next_dists(self, tokens: TokenIds, n: int) -> np.ndarray:
         """Rows after each of the last n prefixes, shape (n, V), in one pass.
 
         Raises
@@ -103,7 +104,7 @@ class TransformersModel:
         ids = torch.tensor([tokens[kept:]], device=self._model.device)
         with torch.inference_mode():
             logits = self._model(input_ids=ids, cache=cache, use_cache=True, **options).logits[0, -n:]
-            rows = logits.float().double().softmax(dim=-1).cpu().numpy()
+            rows: np.ndarray = logits.float().double().softmax(dim=-1).cpu().numpy()
         self._cache, self._tokens = cache, tokens
         return rows
 
@@ -112,11 +113,7 @@ class TransformersModel:
 
     def _cut_back(self, tokens: list[int], n: int) -> tuple[Any, int]:
         """The cache of what these tokens share with the last ones, and how many that is."""
-        shared = next(
-            (i for i, (a, b) in enumerate(zip(tokens, self._tokens)) if a != b),
-            min(len(tokens), len(self._tokens)),
-        )
-        kept = min(shared, len(tokens) - n)
+        kept = min(common_prefix(tokens, self._tokens), len(tokens) - n)
         surplus = len(self._tokens) - kept
         if surplus:
             if not all(type(layer) is DynamicLayer for layer in self._cache.layers):

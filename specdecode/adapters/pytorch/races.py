@@ -12,7 +12,11 @@ References: Maddison, Tarlow and Minka (2014), section 2; Efraimidis and Spiraki
 """
 
 import math
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
 from fractions import Fraction
+from itertools import accumulate
+from typing import Any
 
 __all__ = ["LogUniform", "Noise", "choose", "winner"]
 
@@ -41,22 +45,31 @@ class Noise:
 
     __slots__ = ("_path", "form", "log_weight", "origin", "scale", "sign", "weight")
 
-    def __init__(self, path, form="time", weight=1, log_weight=0.0, sign=1, scale=1, origin=None):
+    def __init__(
+        self,
+        path: Any,
+        form: str = "time",
+        weight: Fraction | int = 1,
+        log_weight: float = 0.0,
+        sign: int = 1,
+        scale: Fraction | int = 1,
+        origin: list[bool] | None = None,
+    ) -> None:
         self._path, self.form, self.sign, self.scale = path, form, sign, scale
         self.weight, self.log_weight = Fraction(weight), log_weight
         self.origin = [False] if origin is None else origin
 
-    def _with(self, **changes):
+    def _with(self, **changes: Any) -> "Noise":
         fields = {name: getattr(self, name) for name in self.__slots__ if name != "_path"}
         return Noise(self._path, **(fields | changes))
 
-    def _refuse(self, *_):
+    def _refuse(self, *_: Any) -> Any:
         self._path.refuse(
             "noise was used otherwise than in a race: followed are w / E, log w − log E and logits + Gumbel "
             "noise, then argmax"
         )
 
-    def scaled(self, factor):
+    def scaled(self, factor: Any) -> "Noise":
         """The noise times a number."""
         if not isinstance(factor, (int, float, Fraction)) or not math.isfinite(factor) or factor < 0:
             self._refuse()
@@ -68,7 +81,7 @@ class Noise:
             return self._with(weight=self.weight / Fraction(factor))
         return self._with(scale=self.scale * Fraction(factor))
 
-    def shifted(self, amount):
+    def shifted(self, amount: Any) -> "Noise":
         """The noise plus a number; only a logarithm has a use for that."""
         if not isinstance(amount, (int, float, Fraction)) or self.scale != 1 or "log" not in self.form:
             self._refuse()
@@ -77,47 +90,46 @@ class Noise:
             self._refuse()
         return self._with(log_weight=self.log_weight + gain)
 
-    def __mul__(self, factor):
+    def __mul__(self, factor: Any) -> "Noise":
         return self.scaled(factor)
 
     __rmul__ = __mul__
 
-    def __truediv__(self, factor):
+    def __truediv__(self, factor: Any) -> "Noise":
         if self.form == "time" and factor == 0:
             return self._with(weight=0)  # never arrives
         return self.scaled(1 / Fraction(factor)) if factor and math.isfinite(factor) else self._refuse()
 
-    def __rtruediv__(self, factor):
+    def __rtruediv__(self, factor: Any) -> "Noise":
         if self.form not in ("time", "speed") or self.sign < 0:
             self._refuse()
         turned = self._with(form="speed" if self.form == "time" else "time")
         return turned.scaled(factor)
 
-    def __add__(self, amount):
+    def __add__(self, amount: Any) -> "Noise":
         return self.shifted(amount)
 
     __radd__ = __add__
 
-    def __sub__(self, amount):
+    def __sub__(self, amount: Any) -> "Noise":
         return self.shifted(-amount)
 
-    def __rsub__(self, amount):
+    def __rsub__(self, amount: Any) -> "Noise":
         return (-self).shifted(amount)
 
-    def __neg__(self):
+    def __neg__(self) -> "Noise":
         return self._with(sign=-self.sign)
 
-    def log(self):
+    def log(self) -> "Noise":
         """The logarithm of a time or of a speed."""
         if self.sign < 0 or self.form not in ("time", "speed"):
             self._refuse()
         return self._with(form=f"log {self.form}")
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<noise: {'−' if self.sign < 0 else ''}{self.form}>"
 
     __lt__ = __le__ = __gt__ = __ge__ = __eq__ = __bool__ = __float__ = __int__ = __abs__ = _refuse
-    __hash__ = None
 
 
 class LogUniform:
@@ -133,48 +145,47 @@ class LogUniform:
 
     __slots__ = ("_uniform",)
 
-    def __init__(self, uniform):
+    def __init__(self, uniform: Any) -> None:
         self._uniform = uniform
 
-    def _threshold(self, other):
+    def _threshold(self, other: Any) -> Any:
         return (
             math.exp(min(float(other), 1.0)) if isinstance(other, (int, float, Fraction)) else NotImplemented
         )
 
-    def __lt__(self, other):
+    def __lt__(self, other: Any) -> Any:
         return NotImplemented if (t := self._threshold(other)) is NotImplemented else self._uniform < t
 
-    def __gt__(self, other):
+    def __gt__(self, other: Any) -> Any:
         return NotImplemented if (t := self._threshold(other)) is NotImplemented else self._uniform > t
 
     __le__, __ge__ = __lt__, __gt__
 
-    def _noise(self):
+    def _noise(self) -> Noise:
         self._uniform._path.spend(self._uniform._which)
         return Noise(self._uniform._path, sign=-1)
 
-    def __neg__(self):
+    def __neg__(self) -> Noise:
         return -self._noise()
 
-    def __mul__(self, factor):
+    def __mul__(self, factor: Any) -> Any:
         return self._noise() * factor
 
     __rmul__ = __mul__
 
-    def __truediv__(self, factor):
+    def __truediv__(self, factor: Any) -> Any:
         return self._noise() / factor
 
-    def log(self):
+    def log(self) -> Noise:
         return self._noise().log()  # of a negative number: refused
 
-    def _refuse(self, *_):
+    def _refuse(self, *_: Any) -> Any:
         self._noise()._refuse()
 
     __add__ = __radd__ = __sub__ = __rsub__ = __rtruediv__ = __eq__ = __bool__ = __float__ = __int__ = _refuse
-    __hash__ = None
 
 
-def winner(entries, uniform, largest=True):
+def winner(entries: Sequence[Any], uniform: Callable[[], Any], largest: bool = True) -> int:
     """The position of the largest entry, drawn with one uniform.
 
     Parameters
@@ -220,7 +231,7 @@ def winner(entries, uniform, largest=True):
     return 0 if len(noises) == len(entries) else first._refuse()
 
 
-def _weights(entries):
+def _weights(entries: Sequence[Any]) -> list[Fraction]:
     """Weights as Fractions; a factor given as a logarithm is put in to the precision of a float."""
     logs = [e.log_weight for e in entries if isinstance(e, Noise) and e.weight and e.log_weight > -math.inf]
     top = max(logs, default=0.0)
@@ -230,7 +241,7 @@ def _weights(entries):
     ]
 
 
-def choose(weights, uniform):
+def choose(weights: Sequence[Fraction], uniform: Callable[[], Any]) -> int:
     """A position with probability proportional to its weight, by bisection on the cumulative sums.
 
     Parameters
@@ -245,14 +256,6 @@ def choose(weights, uniform):
     int
         Of a positive weight.
     """
-    u, total, running, positions, bounds = uniform(), sum(weights), Fraction(0), [], []
-    for position, weight in enumerate(weights):
-        if weight:
-            running += weight
-            positions.append(position)
-            bounds.append(running / total)
-    low, high = 0, len(positions) - 1
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if u < bounds[middle] else (middle + 1, high)
-    return positions[low]
+    positions = [position for position, weight in enumerate(weights) if weight]
+    *sums, total = accumulate(weights[position] for position in positions)
+    return positions[bisect_right([bound / total for bound in sums], uniform())]

@@ -5,10 +5,13 @@ models are of the library's own classes, with three tokens, a width of 8 and ran
 enumerated (`specdecode.adapters.pytorch`) and their laws compared. No reference is needed, and nothing is
 sampled.
 
-    python -m specdecode.adapters.matrix --save book/transformers.json
+    python book/experiments/drafters.py --save book/experiments/drafters.json
 
-writes the result that the book shows. Needs the extra `transformers`.
+writes the result that chapter 7 shows. Needs the extra `transformers`.
 """
+
+# transformers is typed in part, and may be absent.
+# mypy: allow-subclassing-any, allow-untyped-calls
 
 import argparse
 import contextlib
@@ -24,11 +27,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from specdecode.adapters import pytorch
-from specdecode.adapters import transformers as adapter
-from specdecode.sameness import Sameness, same_law
+import torch
+import transformers
 
-torch, transformers = pytorch.torch, adapter.transformers
+from specdecode.adapters.pytorch import drawing
+from specdecode.sameness import Sameness, same_law
 
 __all__ = ["DRAFTERS", "SETTINGS", "Drafter", "cell", "main"]
 
@@ -104,7 +107,7 @@ def cell(drafter: Drafter, setting: str, **options: Any) -> Sameness:
 
     Examples
     --------
-    >>> found = cell(DRAFTERS["prompt look-up"], "plain")
+    >>> found = cell(DRAFTERS["prompt look-up"], "top-k")
     >>> found.verdict, found.method
     ('equal', 'enumerated')
     """
@@ -118,7 +121,7 @@ def cell(drafter: Drafter, setting: str, **options: Any) -> Sameness:
                 return program(**SETTINGS[setting])
 
         run.__qualname__ = name
-        programs.append(pytorch.drawing(run))
+        programs.append(drawing(run))
     return same_law(*programs, **({"tolerance": TOLERANCE} | options))
 
 
@@ -148,7 +151,7 @@ def _settled(model: Any, seed: int, scale: float = 0.7) -> Any:
     return model.eval()
 
 
-_SIZES = {
+_SIZES: dict[str, Any] = {
     "vocab_size": 3,
     "hidden_size": 8,
     "intermediate_size": 8,
@@ -194,7 +197,7 @@ def _assistant(
 ) -> Callable[[], tuple[Program, Program]]:
     def build() -> tuple[Program, Program]:
         model, draft = target(), _llama(101, layers=1)
-        fixed = {} if cache is None else {"cache_implementation": cache}
+        fixed: dict[str, Any] = {} if cache is None else {"cache_implementation": cache}
         more = {name: how[name] for name in how if name == "assistant_ensemble_weight"}
         drafting = {name: value for name, value in how.items() if name not in more}
         return (
@@ -262,10 +265,9 @@ def _tokenizers(words: Sequence[str]) -> Callable[[], tuple[Program, Program]]:
 def _gemma4() -> tuple[Program, Program]:
     def sizes(**more: Any) -> Any:
         return transformers.Gemma4TextConfig(
-            **(_SIZES | {"num_key_value_heads": 1}),
+            **(_SIZES | {"num_key_value_heads": 1, "global_head_dim": 4}),
             num_hidden_layers=2,
             head_dim=4,
-            global_head_dim=4,
             layer_types=["sliding_attention", "full_attention"],
             sliding_window=16,
             hidden_size_per_layer_input=0,
@@ -294,7 +296,7 @@ def _mtp(layers: int, prompt: Sequence[int] = PROMPT) -> Callable[[], tuple[Prog
             **sizes, n_routed_experts=2, num_experts_per_tok=1, first_k_dense_replace=1, num_mtp_layers=layers
         )
         model = _settled(transformers.Glm4MoeForCausalLM(config), 1)
-        drafting = MtpModel(model, layers)
+        drafting: Any = MtpModel(model, layers)
         _settled(drafting.layers, 2)  # its embedding and its head are the target's
         drafting.eval()
 
@@ -394,7 +396,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         0. The matrix is a result, not a test.
     """
     parser = argparse.ArgumentParser(
-        prog="python -m specdecode.adapters.matrix", description=__doc__.split("\n")[0]
+        prog="python book/experiments/drafters.py", description=(__doc__ or "").split("\n")[0]
     )
     parser.add_argument("--save", metavar="FILE", type=Path, help="write the result as JSON")
     parser.add_argument("--drafter", choices=DRAFTERS, nargs="+", default=list(DRAFTERS), metavar="NAME")
@@ -427,7 +429,7 @@ def _shown(found: Sameness) -> str:
 def _result(cells: list[dict[str, Any]]) -> dict[str, Any]:
     kept = ("drafter", "setting", "verdict", "method", "paths", "total_variation", "worst", "reason", "notes")
     return {
-        "command": "python -m specdecode.adapters.matrix",
+        "command": "python book/experiments/drafters.py",
         "date": datetime.date.today().isoformat(),
         "versions": {
             "python": platform.python_version(),

@@ -1,34 +1,15 @@
-"""PyTorch programs under the exact law, unmodified.
-
-A `TorchFunctionMode` stands between a program and torch. It answers every draw from an rng that is handed
-over: with the lazy uniforms of `specdecode.exact.law` a tensor of draws holds what is not yet known, and a
-comparison with a tensor of thresholds splits the path, entry by entry; `torch.multinomial` and an
-exponential race branch on the row. Tensors without draws go to torch untouched.
-
-The mode itself, and what it follows, is in `specdecode.adapters.draws`. Whatever else is done to a draw
-raises `Inexact`; nothing is guessed.
-
-Needs the extra `torch`:  pip install 'specdecode[torch]' --extra-index-url https://download.pytorch.org/whl/cpu
-"""
+"""The law of a torch program, two of them compared, and a torch verifier in the shape `certify` asks for."""
 
 import inspect
 from collections.abc import Callable, Hashable
 from typing import Any
 
 import numpy as np
+import torch
 
 from specdecode import exact
+from specdecode.adapters.pytorch.mode import Draws
 from specdecode.exact import Comparison, Law, outcome_of
-
-try:
-    import torch
-except ImportError as error:
-    raise ImportError(
-        "PyTorch programs need torch: pip install 'specdecode[torch]' --extra-index-url "
-        "https://download.pytorch.org/whl/cpu (without the index, a CUDA build of gigabytes)"
-    ) from error
-
-from specdecode.adapters.draws import Draws
 
 __all__ = ["as_verifier", "compare", "drawing", "law"]
 
@@ -145,7 +126,7 @@ def drawing(program: Callable[[], Any]) -> Callable[[Any], Hashable]:
     True
     """
 
-    def run(rng: Any) -> Hashable:
+    def run(rng: Any) -> Any:
         return _with_draws(rng, program)
 
     run.__name__ = run.__qualname__ = getattr(program, "__qualname__", type(program).__name__)

@@ -1,0 +1,1 @@
+"""What chapters show as stored results: the programs that compute them."""
