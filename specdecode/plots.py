@@ -500,7 +500,7 @@ def draw_verdicts(cells: Sequence[Mapping[str, Any]], axes: Axes | None = None) 
     ----------
     cells : sequence of dict
         With "drafter" (a row), "setting" (a column), "verdict", "total_variation" and "method", as
-        `specdecode.adapters.matrix` stores them.
+        `book/experiments/drafters.py` stores them.
     axes : Axes, optional
 
     Returns

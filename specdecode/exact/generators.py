@@ -30,9 +30,9 @@ class Numbers:
         self.asked += 1
         return next(self._numbers, 0.5)
 
-    def refuse(self, why: str) -> NoReturn:
-        """Raise `Inexact`."""
-        raise Inexact(why)
+    def refuse(self, why: str, kind: type[Exception] = Inexact) -> NoReturn:
+        """Raise `kind`."""
+        raise kind(why)
 
 
 class LazyArray(np.ndarray):

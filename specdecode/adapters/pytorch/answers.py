@@ -14,7 +14,7 @@ from specdecode.adapters.pytorch.calls import TorchError, bound, natively, refus
 from specdecode.adapters.pytorch.entries import NARROW, Entries, array_of
 from specdecode.adapters.pytorch.generators import Generators
 from specdecode.adapters.pytorch.races import Noise, choose
-from specdecode.paths import LazyUniform, Path, TooLarge
+from specdecode.exact.uniforms import LazyUniform, Path, TooLarge
 
 __all__ = ["Answers"]
 

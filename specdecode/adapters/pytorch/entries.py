@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from specdecode.adapters.pytorch.calls import address, refuse_use
 from specdecode.adapters.pytorch.races import LogUniform, Noise
-from specdecode.paths import LazyUniform
+from specdecode.exact.uniforms import LazyUniform
 
 __all__ = ["NARROW", "Entries", "array_of", "is_unknown"]
 

@@ -17,7 +17,7 @@ from specdecode.adapters.pytorch import names
 from specdecode.adapters.pytorch.calls import Call, address, natively, refuse_use, tensors
 from specdecode.adapters.pytorch.entries import NARROW, Entries, array_of
 from specdecode.adapters.pytorch.races import LogUniform, Noise, winner
-from specdecode.paths import LazyUniform
+from specdecode.exact.uniforms import LazyUniform
 
 __all__ = ["Followed"]
 

@@ -20,7 +20,7 @@ from specdecode.adapters.pytorch.calls import Call, TorchError, tensors
 from specdecode.adapters.pytorch.entries import Entries
 from specdecode.adapters.pytorch.followed import Followed
 from specdecode.adapters.pytorch.generators import Generators
-from specdecode.paths import Inexact, NotReproducible, TooLarge
+from specdecode.exact.uniforms import Inexact, NotReproducible, TooLarge
 
 __all__ = ["Draws"]
 
