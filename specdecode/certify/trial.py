@@ -4,6 +4,8 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import product
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -44,16 +46,29 @@ class Trial(ABC):
         self.drafted: tuple[int, ...] | None = None
 
     @abstractmethod
+    def text_length(self, world: World) -> int:
+        """Tokens of one text."""
+
+    @abstractmethod
+    def once(self, world: World) -> Callable[[Any], Outcome]:
+        """One call of it, as a program of an rng."""
+
     def length(self, world: World) -> int:
         """Tokens whose joint law is compared."""
+        return world.calls * self.text_length(world)
 
-    @abstractmethod
+    def program(self, world: World) -> Callable[[Any], Any]:
+        """What is run: the text of one call, or a tuple of those of several in a row."""
+        once = self.once(world)
+        return once if world.calls == 1 else lambda rng: tuple(once(rng) for _ in range(world.calls))
+
     def reference(self, world: World) -> Law:
-        """The law that it should have."""
-
-    @abstractmethod
-    def program(self, world: World) -> Callable[[Any], Outcome]:
-        """One run of it, as a program of an rng."""
+        """The law that it should have: plain sampling's, and that of independent texts for several calls."""
+        text = ancestral_law(world.target, world.prefix, self.text_length(world), stop=world.stop)
+        if world.calls == 1:
+            return text
+        several = product(text.items(), repeat=world.calls)
+        return Law({tuple(t for t, _ in texts): prod(mass for _, mass in texts) for texts in several})
 
     def snippet(self, world: World, outcome: Any) -> str:
         """Code to paste and run that judges it on this world."""
@@ -69,13 +84,10 @@ class VerifierTrial(Trial):
         super().__init__(function)
         self.arithmetic = arithmetic
 
-    def length(self, world: World) -> int:
+    def text_length(self, world: World) -> int:
         return world.k + 1
 
-    def reference(self, world: World) -> Law:
-        return ancestral_law(world.target, world.prefix, self.length(world))
-
-    def program(self, world: World) -> Callable[[Any], Outcome]:
+    def once(self, world: World) -> Callable[[Any], Outcome]:
         draft, vocab_size = as_draft(world.draft), world.target.vocab_size
 
         def run(rng: Any) -> Outcome:
@@ -120,17 +132,14 @@ class GeneratorTrial(Trial):
 
     certifier = "certify_generator"
 
-    def length(self, world: World) -> int:
+    def text_length(self, world: World) -> int:
         if world.n_tokens is None:
             raise ValueError(f"world {world.name!r} has no n_tokens; want a length for a generator's text")
         return world.n_tokens
 
-    def reference(self, world: World) -> Law:
-        return ancestral_law(world.target, world.prefix, self.length(world), stop=world.stop)
-
-    def program(self, world: World) -> Callable[[Any], Outcome]:
+    def once(self, world: World) -> Callable[[Any], Outcome]:
         floats = world_in_floats(world)
-        target, draft, n_tokens = floats.target, floats.draft, self.length(world)
+        target, draft, n_tokens = floats.target, floats.draft, self.text_length(world)
         extra = {} if world.stop is None else {"stop": world.stop}
 
         def run(rng: Any) -> Outcome:
@@ -192,13 +201,16 @@ def _snippet(function: Callable[..., Any], certify_name: str, world: World, outc
         fields.append(f"n_tokens={world.n_tokens}")
     if world.stop is not None:
         fields.append(f"stop={world.stop}")
+    if world.calls > 1:
+        fields.append(f"calls={world.calls}")
     body = ",\n    ".join(fields)
     return (
         "from fractions import Fraction\n\n"
         f"from specdecode.certify import {certify_name}\n"
+        "from specdecode.certify.targets import Certain, Remembers, Widened\n"
+        "from specdecode.certify.worlds import World\n"
         "from specdecode.drafts import ArgmaxDraft, NGramDraft\n"
-        "from specdecode.models import MarkovModel, RepetitionPenalty\n"
-        "from specdecode.certify.worlds import World\n\n"
+        "from specdecode.models import MarkovModel, RepetitionPenalty\n\n"
         f"{bring}\n\n"
         f"world = World(\n    {body},\n)\n"
         f"print({certify_name}({name}, worlds=[world]))  # about {outcome}\n"

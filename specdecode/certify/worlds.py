@@ -3,7 +3,8 @@
 A certificate is computed on these (`specdecode.certify`). They are chosen, not drawn: V ≥ 3, since two
 tokens hide whole classes of faults; zeros on either side and on both; equal and disjoint rows; drafts that
 are sampled, arg-maxed, and looked up; targets with a memory. Rows are rationals with small denominators,
-so that a witness can be read. Small ones come first, and the first to fail is the witness.
+so that a witness can be read. Small ones come first, and the first to fail is the witness. Behind them come
+worlds along every axis on which code has edges: wide, long, near, called twice; and a few that are random.
 """
 
 from collections.abc import Sequence
@@ -12,10 +13,20 @@ from fractions import Fraction
 
 import numpy as np
 
+from specdecode.certify.targets import Certain, Remembers, Widened
 from specdecode.drafts import ArgmaxDraft, Draft, NGramDraft
 from specdecode.models import MarkovModel, Model, RepetitionPenalty
 
-__all__ = ["World", "extreme_worlds", "generator_worlds", "memory_world", "table", "verifier_worlds"]
+__all__ = [
+    "World",
+    "extreme_worlds",
+    "generator_worlds",
+    "memory_world",
+    "random_worlds",
+    "small_generator_worlds",
+    "table",
+    "verifier_worlds",
+]
 
 
 @dataclass(frozen=True)
@@ -35,6 +46,8 @@ class World:
         Length of the text, for generators.
     stop : int, optional
         A stop token, for generators.
+    calls : int
+        How many times in a row the sampler is called; its texts must be independent.
     """
 
     name: str
@@ -44,6 +57,7 @@ class World:
     prefix: tuple[int, ...] = (0,)
     n_tokens: int | None = None
     stop: int | None = None
+    calls: int = 1
 
     @property
     def looks_up(self) -> bool:
@@ -94,6 +108,11 @@ SIX = (  # the second is the first with each row turned round
         [2, 2, 2, 2, 4, 4],
     ),
 )
+DYADIC = table([2, 1, 1], [1, 2, 1], [1, 1, 2]), table([1, 1, 2], [4, 1, 3], [2, 5, 1])
+SMALL_ENTRIES = (
+    table([99_899, 100, 1], [1, 99_899, 100], [100, 1, 99_899]),
+    table([99_899, 1, 100], [100, 99_899, 1], [100, 100, 99_800]),
+)
 RARE = (
     table([2**30, 1, 2], [1, 2**30, 2], [2, 1, 2**30]),
     table([2**30, 2, 1], [2, 2**30, 1], [1, 2, 2**30]),
@@ -111,13 +130,22 @@ def _ulp() -> tuple[MarkovModel, MarkovModel]:
     return MarkovModel(rows), MarkovModel(nudged)
 
 
-def verifier_worlds() -> list[World]:
-    """The battery for a verifier, small worlds first.
+def verifier_worlds(seed: int = 0) -> list[World]:
+    """The battery for a verifier: small designed worlds first, then along every axis, then random ones.
+
+    Parameters
+    ----------
+    seed : int
+        Of the random worlds.
 
     Returns
     -------
     list of World
     """
+    return [*_small_verifier_worlds(), *_along_the_axes(), *random_worlds(seed)]
+
+
+def _small_verifier_worlds() -> list[World]:
     return [
         World("dense", *DENSE, k=1),
         World("zeros on either side", *ZEROS, k=1),
@@ -146,6 +174,68 @@ def verifier_worlds() -> list[World]:
     ]
 
 
+def _along_the_axes() -> list[World]:
+    """Wide, long, near, called twice: what a small world cannot show."""
+    return [
+        *(wide_world(vocab_size, k=1) for vocab_size in (300, 70_000)),
+        *(one_wide_row(vocab_size) for vocab_size in (10, 60, 300)),
+        *(long_world(k) for k in (6, 7, 9, 17)),
+        *(near_world(f"rows {gap} apart", gap) for gap in ("1/1000", "1/100000")),
+        World("entries of 1e-3 and 1e-5", *SMALL_ENTRIES, k=1),
+        World("order, number and position", Remembers(3), DENSE[1], k=2),
+        World("two calls in a row", *DENSE, k=1, calls=2),
+    ]
+
+
+def random_worlds(seed: int) -> list[World]:
+    """Worlds whose entries are random over a large denominator: no code was written with them in mind.
+
+    Parameters
+    ----------
+    seed : int
+
+    Returns
+    -------
+    list of World
+    """
+    rng = np.random.default_rng(seed)
+
+    def model(vocab_size: int) -> MarkovModel:
+        return table(*rng.integers(1, 10**6, size=(vocab_size, vocab_size)).tolist())
+
+    sizes = ((3, 1), (4, 1), (3, 2))
+    return [World(f"random, seed {seed}", model(size), model(size), k=k) for size, k in sizes]
+
+
+def wide_world(vocab_size: int, k: int) -> World:
+    """Three possible ids, spread over a wide vocabulary, the last one among them."""
+    ids = (vocab_size // 90, vocab_size // 7, vocab_size - 1)
+    target, draft = (Widened(model, ids, vocab_size) for model in DYADIC)
+    return World(f"three ids of {vocab_size}", target, draft, k=k, prefix=(ids[0],))
+
+
+def one_wide_row(vocab_size: int) -> World:
+    """A target whose first row has V possible tokens, a draft that is certain, and certainty afterwards."""
+    weights = [1 + (7 * x) % 5 for x in range(vocab_size)]
+    target = Certain(vocab_size, {1: weights})
+    return World(f"a row of {vocab_size}", target, Certain(vocab_size, {}), k=1)
+
+
+def long_world(k: int) -> World:
+    """A long draft whose last three tokens, and the bonus, are uncertain; in few paths."""
+    last = range(k - 2, k + 1)  # places in the text, after a prefix of one token
+    target = Certain(3, {**dict.fromkeys(last, (1, 3, 0)), k + 1: (1, 0, 1)})
+    return World(f"k = {k}", target, Certain(3, dict.fromkeys(last, (1, 1, 0))), k=k)
+
+
+def near_world(name: str, gap: str) -> World:
+    """Target and draft so near that only a rule that compares them exactly tells them apart."""
+    near = Fraction(gap)
+    target = [[Fraction(1, 2), Fraction(1, 4), Fraction(1, 4)]] * 3
+    draft = [[Fraction(1, 2) - near, Fraction(1, 4), Fraction(1, 4) + near]] * 3
+    return World(name, MarkovModel(target), MarkovModel(draft), k=1)
+
+
 def memory_world(k: int) -> World:
     """A target that remembers its whole prefix, and a draft that does not."""
     return World("memory", RepetitionPenalty(DENSE[0], 2), DENSE[1], k=k)
@@ -163,13 +253,58 @@ def extreme_worlds() -> list[World]:
     return [World("impossible tokens", target, draft, k=k) for k in (1, 2)]
 
 
-def generator_worlds() -> list[World]:
-    """The battery for a generator, small worlds first.
+def generator_worlds(seed: int = 0) -> list[World]:
+    """The battery for a generator: small designed worlds first, then along every axis, then random ones.
+
+    Parameters
+    ----------
+    seed : int
+        Of the random worlds.
 
     Returns
     -------
     list of World
     """
+    order, few = Remembers(3), Remembers(4, few=True)
+    wide = (wide_world(vocab_size, k=2) for vocab_size in (300, 70_000))
+    return [
+        *small_generator_worlds(),
+        World("order, number and position", order, DENSE[1], k=1, n_tokens=3),
+        World("order, number and position", few, Certain(4, {}), k=2, n_tokens=5),
+        World("look-ups that come back empty", few, NGramDraft(4), k=2, prefix=(0, 1, 2, 0, 1), n_tokens=6),
+        *(World("a long prompt", order, DENSE[1], k=1, prefix=_prompt(n), n_tokens=2) for n in (33, 65)),
+        *(replace(world, n_tokens=2) for world in wide),
+        replace(one_wide_row(60), n_tokens=2),
+        *(whole_rounds(k, rounds) for k in (2, 3) for rounds in (2, 3)),
+        *(long_text(length) for length in (16, 32, 64)),
+        *(replace(long_world(k), n_tokens=k + 1) for k in (6, 9)),
+        *(replace(near_world(f"rows {gap} apart", gap), n_tokens=2) for gap in ("1/1000", "1/100000")),
+        World("two texts in a row", *FEW, k=2, n_tokens=2, calls=2),
+        *(replace(world, n_tokens=2) for world in random_worlds(seed)[:2]),
+    ]
+
+
+def _prompt(length: int) -> tuple[int, ...]:
+    return tuple(place * place % 3 for place in range(length))
+
+
+def whole_rounds(k: int, rounds: int) -> World:
+    """Rounds that are kept whole, as both models are certain, and three uncertain tokens after them."""
+    first = 1 + rounds * (k + 1)
+    target = Certain(3, dict.fromkeys(range(first, first + 3), (1, 2, 1)))
+    draft = Certain(3, dict.fromkeys(range(first, first + 2), (1, 1, 0)))
+    return World(f"{rounds} whole rounds", target, draft, k=k, n_tokens=first + 2)
+
+
+def long_text(length: int) -> World:
+    """A certain text, but for two tokens about a length at which a buffer might end."""
+    places = (length - 1, length, length + 1)
+    target = Certain(3, dict.fromkeys(places, (1, 2, 0)))
+    return World(f"about {length} tokens", target, Certain(3, {}), k=3, n_tokens=length + 2)
+
+
+def small_generator_worlds() -> list[World]:
+    """Those of the battery that are small in every way, and rational."""
     return [
         World("nothing asked", *DENSE, k=1, n_tokens=0),
         World("dense", *DENSE, k=1, n_tokens=1),

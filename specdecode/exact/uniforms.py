@@ -74,6 +74,7 @@ class Path:
             int, list[Any]
         ] = {}  # of each winner so far: itself, then whom it beat, as functions
         self.lost: dict[int, tuple[int, int]] = {}  # of each loser: how many had lost before, and to whom
+        self.playable = True  # whether real numbers can be told that take this path
         self.forks: list[tuple[Decision, ...]] = []
         self.trouble: Exception | None = None
         self.closed = False
@@ -153,8 +154,10 @@ class Path:
     def numbers(self) -> list[float] | None:
         """Real numbers that take this path: one for each uniform drawn, in the order of drawing.
 
-        On the grid of 53 bits; None if there are none, as where an interval lies between two neighbours.
+        On the grid of 53 bits; None if none can be told, as where an interval lies between two neighbours.
         """
+        if not self.playable:
+            return None
         found = {
             which: _on_grid(low, high) if self._edge is None else self._edge
             for which, (low, high) in enumerate(self._intervals)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from specdecode.certify.worlds import World, generator_worlds
+from specdecode.certify.worlds import World, small_generator_worlds
 from specdecode.checks import Rows, as_count
 from specdecode.exact import ancestral_law, law
 from specdecode.rule import acceptance, excess, overlap, total_variation
@@ -340,7 +340,7 @@ def verify_generator(
         As `generate_speculative`, which is what is verified unless another is put to the test. It must
         compute in the arithmetic of its rows; `certify_generator` takes any.
     worlds : list of World, optional
-        `generator_worlds()` if left out.
+        `small_generator_worlds()` if left out.
     track : callable
         Wraps the list of worlds, for a progress display.
 
@@ -351,11 +351,11 @@ def verify_generator(
 
     Examples
     --------
-    >>> all(found.equal for found in verify_generator(worlds=generator_worlds()[:8]))
+    >>> all(found.equal for found in verify_generator(worlds=small_generator_worlds()[:8]))
     True
     """
     found = []
-    for world in track(generator_worlds() if worlds is None else worlds):
+    for world in track(small_generator_worlds() if worlds is None else worlds):
 
         def program(rng: Any, world: World = world) -> tuple[int, ...]:
             arguments = world.target, world.draft, world.prefix, world.n_tokens, world.k

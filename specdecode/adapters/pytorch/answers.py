@@ -59,15 +59,20 @@ class Answers:
 
         def make() -> Any:
             if self._lazy:
-                return Noise(self._path) / lambd
+                return self._noise() / lambd
             return max(-math.log1p(-self.uniform()), least) / lambd  # torch's noise is never 0
 
         return self._fresh(tensor, make, generator)
 
     def initialised(self, tensor: Any, *how: Any, generator: Any = None, **named: Any) -> Any:
         """Weights are often drawn only to be overwritten. Until they are, any use of them is refused."""
-        make = (lambda: Noise(self._path, form="a weight")) if self._lazy else self.uniform
+        make = (lambda: self._noise("a weight")) if self._lazy else self.uniform
         return self._fresh(tensor, make, generator)
+
+    def _noise(self, form: str = "time") -> Noise:
+        """Noise without a value, which no real number can stand for."""
+        self._path.playable = False
+        return Noise(self._path, form)
 
     def bernoulli(self, rows: Any, p: Any = None, *, generator: Any = None) -> Any:
         coins = self._coins(rows, rows if p is None else p, generator)
