@@ -111,7 +111,7 @@ BAD = [
     (["--"], "COMMAND"),
     (["run", "--", "--json"], "unrecognized arguments"),
     (["certify", "--", "--x=--"], "'--x=--' names no function"),
-    (["run", "--draft", "none"], "invalid choice: 'none' (choose from 'model', 'argmax', 'ngram')"),
+    (["run", "--draft", "none"], "invalid choice: 'none'"),
     (["run", "--k", "worst"], "want a whole number from 1 to 1000, auto, or a policy: fixed,"),
     (["run", "--draft", "ngram", "--agreement", "0.5"], "--agreement does not go with --draft ngram"),
     (["run", "--draft", "ngram", "--draft-cost", "0.5"], "--draft-cost does not go with --draft ngram"),

@@ -175,20 +175,19 @@ def _ended_by_signals() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    signals = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
-    before = {number: signal.getsignal(number) for number in signals}
+    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    ours = [number for number in numbers if signal.getsignal(number) == signal.SIG_DFL]  # `nohup` ignores one
 
     def leave(number: int, frame: Any) -> NoReturn:
         sys.exit(128 + number)
 
     try:
-        for number, handler in before.items():
-            if handler == signal.SIG_DFL:  # `nohup` ignores SIGHUP
-                signal.signal(number, leave)
+        for number in ours:
+            signal.signal(number, leave)
         yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        for number in ours:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def torch_adapter() -> ModuleType:
