@@ -28,9 +28,40 @@ loading      functions named on the command line
 cli          the command `spec-decode`
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from specdecode import _moved  # noqa: F401 - old names of rooms go on working
-from specdecode.models import draft_from_target, random_markov
-from specdecode.speculative import generate_speculative, generate_target_only
+
+if TYPE_CHECKING:
+    from specdecode.models import draft_from_target, random_markov
+    from specdecode.speculative import generate_speculative, generate_target_only
 
 __all__ = ["draft_from_target", "generate_speculative", "generate_target_only", "random_markov"]
 __version__ = "0.1.0"
+
+_ROOMS = {
+    "draft_from_target": "models",
+    "generate_speculative": "speculative",
+    "generate_target_only": "speculative",
+    "random_markov": "models",
+}
+
+
+if not TYPE_CHECKING:  # a type checker that saw it would take any name for a public one
+
+    def __getattr__(name: str) -> Any:
+        """The public names and the rooms, imported when they are asked for: to start costs no library."""
+        if name in _ROOMS:
+            return getattr(import_module(f"{__name__}.{_ROOMS[name]}"), name)
+        if not name.startswith("_"):
+            try:
+                return import_module(f"{__name__}.{name}")
+            except ModuleNotFoundError as error:
+                if error.name != f"{__name__}.{name}":
+                    raise
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -2,7 +2,9 @@
 
 import sys
 
-from specdecode.cli import main
+if __name__ == "__main__":
+    if not sys.flags.safe_path:  # -m puts the current folder first: a numpy.py in it is no library
+        sys.path.append(sys.path.pop(0))
+    from specdecode.cli import main
 
-if __name__ == "__main__":  # a child process imports this file too
     sys.exit(main())

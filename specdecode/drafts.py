@@ -2,8 +2,11 @@
 
 A draft returns its tokens together with the rows they were drawn from. The exactness of the rule
 rests on that pair being true: a token tested against any other row is a quiet bug, and a frequent one.
+`DRAFTS` has those that a model makes; what each claims is that the rows it hands over are the law of the
+tokens it proposes.
 """
 
+from collections.abc import Callable
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -12,7 +15,7 @@ from specdecode.checks import TokenIds, as_count, as_row, as_tokens
 from specdecode.models import Model
 from specdecode.sampling import Uniforms, draw
 
-__all__ = ["ArgmaxDraft", "Draft", "ModelDraft", "NGramDraft", "PaddedDraft", "as_draft"]
+__all__ = ["DRAFTS", "ArgmaxDraft", "Draft", "ModelDraft", "NGramDraft", "PaddedDraft", "as_draft"]
 
 
 @runtime_checkable
@@ -222,3 +225,11 @@ def as_draft(draft: Draft | Model) -> Draft:
     raise ValueError(
         f"draft is a {type(draft).__name__}; want a Draft with propose() or a Model with next_dist()"
     )
+
+
+def _look_up(model: Model) -> NGramDraft:
+    return NGramDraft(model.vocab_size)
+
+
+# How to make one from a model.
+DRAFTS: dict[str, Callable[[Model], Draft]] = {"model": ModelDraft, "argmax": ArgmaxDraft, "ngram": _look_up}

@@ -14,7 +14,8 @@ and may look at all of it. What has been drafted is verified, whatever the polic
 chapter 11). To discard or replace a token one has looked at would not: those that are kept are no longer
 drawn from their rows.
 
-A policy must be a function of its arguments alone, as a model is.
+A policy must be a function of its arguments alone, as a model is. `POLICIES` has those of this module; what
+each claims is that it never changes the law.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,13 +27,24 @@ import numpy as np
 from specdecode.checks import TokenIds, as_count, as_number
 from specdecode.cost import best_k
 
-__all__ = ["Policy", "best", "confident", "fixed", "heuristic"]
+__all__ = [
+    "POLICIES",
+    "Best",
+    "Confident",
+    "Fixed",
+    "Heuristic",
+    "Policy",
+    "best",
+    "confident",
+    "fixed",
+    "heuristic",
+]
 
 Policy = Callable[[Sequence[Any], TokenIds, Sequence[np.ndarray]], int]
 
 
 @dataclass(frozen=True)
-class fixed:
+class Fixed:
     """Always k tokens; the policy that a plain number stands for.
 
     Parameters
@@ -42,7 +54,7 @@ class fixed:
 
     Examples
     --------
-    >>> fixed(4)([], [], [])
+    >>> Fixed(4)([], [], [])
     4
     """
 
@@ -56,7 +68,7 @@ class fixed:
 
 
 @dataclass(frozen=True)
-class heuristic:
+class Heuristic:
     """Two tokens more after a round that was accepted whole, one fewer after any other.
 
     Parameters
@@ -73,7 +85,7 @@ class heuristic:
     Examples
     --------
     >>> from specdecode.speculative import Round
-    >>> policy = heuristic(start=3)
+    >>> policy = Heuristic(start=3)
     >>> policy([], [], []), policy([Round(3, 3, 4)], [], []), policy([Round(3, 1, 2)], [], [])
     (3, 5, 2)
     """
@@ -93,7 +105,7 @@ class heuristic:
 
 
 @dataclass(frozen=True)
-class best:
+class Best:
     """The k of the most expected tokens per unit of cost, at the conditional acceptance seen so far.
 
     Parameters
@@ -112,7 +124,7 @@ class best:
     Examples
     --------
     >>> from specdecode.speculative import Round
-    >>> best(draft_cost=0.1)([], [], []), best(draft_cost=0.1)([Round(5, 5, 6)] * 20, [], [])
+    >>> Best(draft_cost=0.1)([], [], []), Best(draft_cost=0.1)([Round(5, 5, 6)] * 20, [], [])
     (4, 16)
     """
 
@@ -133,7 +145,7 @@ class best:
 
 
 @dataclass(frozen=True)
-class confident:
+class Confident:
     """Another token while the last one was drawn with at least this probability, up to a longest.
 
     Parameters
@@ -153,7 +165,7 @@ class confident:
 
     Examples
     --------
-    >>> policy, row = confident(threshold=0.5), np.array([0.8, 0.2])
+    >>> policy, row = Confident(threshold=0.5), np.array([0.8, 0.2])
     >>> policy([], [], []), policy([], [0], [row]), policy([], [1], [row])
     (1, 2, 1)
     """
@@ -169,3 +181,14 @@ class confident:
         if drafted and rows[-1][drafted[-1]] < self.threshold:
             return len(drafted)
         return min(len(drafted) + 1, self.longest)
+
+
+# How to make one, given what a draft pass costs.
+POLICIES: dict[str, Callable[[float], Policy]] = {
+    "fixed": lambda draft_cost: Fixed(4),
+    "heuristic": lambda draft_cost: Heuristic(),
+    "best": Best,
+    "confident": lambda draft_cost: Confident(0.4),
+}
+
+fixed, heuristic, best, confident = Fixed, Heuristic, Best, Confident  # their names of old

@@ -11,12 +11,16 @@ Every rule is a pure function of one shape,
     emitted        1 to k + 1 token ids: the accepted drafted tokens, then one more
 
 Rows are read one at a time and only as far as they are needed, so a lazy sequence of rows serves as
-well as an array. Floats and Fractions both run. A rule that gives up exactness for speed carries
-`exact = False`, and is never called exact by anything here.
+well as an array. Floats and Fractions both run.
+
+A rule says what it claims where it is defined, and `RULES` has them all: "exact", "exact at temperature 0",
+or "lossy" for one that gives up exactness for speed. A lossy rule carries `exact = False`, and is never
+called exact by anything here.
 """
 
 from collections.abc import Callable, Sized
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 
@@ -25,6 +29,8 @@ from specdecode.rule import acceptance, excess, residual
 from specdecode.sampling import Uniforms, draw
 
 __all__ = [
+    "RULES",
+    "Rule",
     "block",
     "greedy",
     "is_lossy",
@@ -38,8 +44,48 @@ __all__ = [
 ]
 
 Verifier = Callable[[list[int], np.ndarray, np.ndarray, Any], TokenIds]
+Claim = Literal["exact", "exact at temperature 0", "lossy"]
+Function = TypeVar("Function", bound=Callable[..., list[int]])
 
 
+@dataclass(frozen=True)
+class Rule:
+    """A verifier and what it claims of the text that comes out.
+
+    Attributes
+    ----------
+    name : str
+    verify : callable
+        The function of that name in this module.
+    claim : str
+        "exact": the target's law, if each token was drawn from its row; "exact at temperature 0": the text of
+        greedy decoding; "lossy": neither.
+    departs : str
+        How a lossy rule departs from the target's law, in one line; empty for the others.
+    """
+
+    name: str
+    verify: Verifier
+    claim: Claim
+    departs: str = ""
+
+
+RULES: dict[str, Rule] = {}  # by name, in the order in which they are defined
+
+
+def _claims(claim: Claim, departs: str = "") -> Callable[[Function], Function]:
+    """Enter the rule below into the register, with what it claims."""
+
+    def register(rule: Function) -> Function:
+        if claim == "lossy":
+            vars(rule)["exact"] = False
+        RULES[rule.__name__] = Rule(rule.__name__, rule, claim, departs)
+        return rule
+
+    return register
+
+
+@_claims("exact")
 def token(draft_tokens: TokenIds, draft_dists: Rows, target_dists: Rows, rng: Uniforms) -> list[int]:
     """Token by token: keep x with probability min(1, p/q), else replace it from the residual and stop.
 
@@ -108,6 +154,7 @@ def replacement(p: np.ndarray, q: np.ndarray, kept: Any = 1) -> np.ndarray:
     return residual(kept * p, q) if (excess(kept * p, q) != 0).any() else p
 
 
+@_claims("exact")
 def block(draft_tokens: TokenIds, draft_dists: Rows, target_dists: Rows, rng: Uniforms) -> list[int]:
     """Block verification: keep the longest beginning of the draft that its own coin keeps.
 
@@ -178,6 +225,7 @@ def _keeps(kept: Any, p: np.ndarray, q: np.ndarray) -> Any:
     return left / (left + 1 - kept) if left + 1 - kept != 0 else 1
 
 
+@_claims("exact at temperature 0")
 def greedy(draft_tokens: TokenIds, draft_dists: Sized, target_dists: Rows, rng: Any = None) -> list[int]:
     """Greedy decoding, verified: emit the target's arg-max at each position, up to the first that differs.
 
@@ -219,6 +267,7 @@ def greedy(draft_tokens: TokenIds, draft_dists: Sized, target_dists: Rows, rng: 
     return _while_it_matches(draft_tokens, draft_dists, target_dists, lambda p: int(np.argmax(p)))
 
 
+@_claims("exact")
 def one_hot(draft_tokens: TokenIds, draft_dists: Any, target_dists: Rows, rng: Uniforms) -> list[int]:
     """For deterministic drafts: keep x with probability p(x), else draw from p without x.
 
@@ -261,6 +310,7 @@ def one_hot(draft_tokens: TokenIds, draft_dists: Any, target_dists: Rows, rng: U
     return token(draft_tokens, certain, target_dists, rng)
 
 
+@_claims("exact")
 def sampler_match(draft_tokens: TokenIds, draft_dists: Sized, target_dists: Rows, rng: Uniforms) -> list[int]:
     """Draw from the target at each position and emit that draw; go on while it equals the drafted token.
 
@@ -299,11 +349,6 @@ def sampler_match(draft_tokens: TokenIds, draft_dists: Sized, target_dists: Rows
 # Lossy rules: faster, and not exact.
 
 
-def _lossy(rule: Verifier) -> Verifier:
-    rule.exact = False
-    return rule
-
-
 def is_lossy(rule: Any) -> bool:
     """Whether a verifier says of itself that it gives up exactness, bare or inside a `functools.partial`.
 
@@ -316,7 +361,7 @@ def is_lossy(rule: Any) -> bool:
     return not getattr(getattr(rule, "func", rule), "exact", True)
 
 
-@_lossy
+@_claims("lossy", "keeps what the target finds likely, however often it is drafted")
 def typical(
     draft_tokens: TokenIds,
     draft_dists: Sized,
@@ -373,7 +418,7 @@ def typical(
     return [*emitted, draw(last, rng.random())]
 
 
-@_lossy
+@_claims("lossy", "keeps a drafted token up to 1/l times too often")
 def lenient(
     draft_tokens: TokenIds,
     draft_dists: Rows,
@@ -418,7 +463,7 @@ def lenient(
     return _one_by_one(draft_tokens, draft_dists, target_dists, rng, lambda p, q: acceptance(p, lenience * q))
 
 
-@_lossy
+@_claims("lossy", "emits the draft's law in place of the target's with weight 1 − w")
 def mixture(
     draft_tokens: TokenIds,
     draft_dists: Rows,

@@ -22,7 +22,7 @@ class Numbers:
     """In the place of a path: plain floats, those given, then one half; `asked` counts them."""
 
     def __init__(self, numbers: Iterable[float]) -> None:
-        self.asked = 0
+        self.asked, self.watched = 0, False
         self._numbers = iter(numbers)
 
     def uniform(self) -> float:

@@ -134,6 +134,11 @@ def law(
     for path, outcome in walk(run, max_paths=max_paths, max_draws=max_draws, refused=_Refused):
         if isinstance(outcome, Lazy):
             raise Inexact("outcome is a uniform, which has no list of outcomes; want a comparison")
+        try:
+            hash(outcome)
+        except TypeError as error:
+            kind = type(outcome).__name__
+            raise TypeError(f"outcome is a {kind}, which is not hashable; want a tuple, say") from error
         mass = path.probability
         if isinstance(outcome, (_Raised, Fault)) or paths < _PLAYED or paths % _EVERY == 0:
             outcome = _in_earnest(run, path, outcome, max_draws)
@@ -145,11 +150,7 @@ def law(
                 raise outcome.why
             outcome = Fault(f"could not be followed ({outcome.why})")
         paths += 1
-        try:
-            masses[outcome] = masses.get(outcome, Fraction(0)) + mass
-        except TypeError as error:
-            kind = type(outcome).__name__
-            raise TypeError(f"outcome is a {kind}, which is not hashable; want a tuple, say") from error
+        masses[outcome] = masses.get(outcome, Fraction(0)) + mass
     return Law(masses, paths)
 
 
@@ -176,7 +177,7 @@ class _Refused:
 def _in_earnest(run: Callable[[Any], Any], path: Path, outcome: Any, max_draws: int) -> Any:
     """The outcome of a path, if real numbers that take it lead there too."""
     wrong = isinstance(outcome, (_Raised, Fault))
-    numbers = path.numbers() if wrong or path.narrowest > _NARROW else None
+    numbers = path.numbers() if wrong or not (path.watched or path.narrowest < _NARROW) else None
     if isinstance(outcome, _Refused) or numbers is None:
         return outcome
     found = run(Numbers(numbers))

@@ -75,6 +75,7 @@ class Path:
         ] = {}  # of each winner so far: itself, then whom it beat, as functions
         self.lost: dict[int, tuple[int, int]] = {}  # of each loser: how many had lost before, and to whom
         self.playable = True  # whether real numbers can be told that take this path
+        self.watched = False  # whether every use of a draw is seen, so that code cannot turn off unseen
         self.forks: list[tuple[Decision, ...]] = []
         self.trouble: Exception | None = None
         self.closed = False
@@ -116,6 +117,7 @@ class Path:
         if self.interval(which) != (0, 1):
             self.refuse("a uniform that had been compared was then turned into noise of another kind")
         self._spent.add(which)
+        self.playable = False
 
     def below(self, which: int, threshold: Number, or_equal: bool = False) -> bool:
         """Whether uniform `which` is below `threshold`; decides it where both are possible."""

@@ -47,6 +47,7 @@ class Draws(TorchFunctionMode):
     def __init__(self, rng: Any) -> None:
         super().__init__()
         self._path = rng._path
+        self._path.watched = True
         self._entries, self._generators = Entries(rng._path), Generators(rng._path)
         self._answers = Answers(rng, self._entries, self._generators)
         self._followed = Followed(rng._path, self._entries, self._answers.uniform)

@@ -1,0 +1,74 @@
+"""`spec-decode certify`: does a sampler of yours emit exactly p?
+
+Someone else's code is run in a child process: a loop that draws nothing can only be stopped from outside.
+"""
+
+import argparse
+from typing import Any
+
+from rich.text import Text
+
+from specdecode.cli.arguments import given, number, whole
+from specdecode.cli.child import FLOAT32, in_child, torch_adapter
+from specdecode.cli.console import Answer, Console, table_of, tracked
+
+__all__ = ["answer", "declare"]
+
+
+def declare(parser: argparse.ArgumentParser) -> None:
+    """Add the command's options."""
+    parser.description = "Does a sampler of yours emit exactly p? Certifying a file runs it."
+    parser.add_argument("function", metavar="FILE.py:FUNCTION", help="or package.module:function")
+    parser.add_argument("--generator", action="store_true", help="it is a whole generator, not a verifier")
+    parser.add_argument(
+        "--torch", action="store_true", help="a verifier on torch tensors that draws by torch"
+    )
+    parser.add_argument("--require", choices=["enumerated"], help="fail if it could only be sampled")
+    parser.add_argument("--tolerance", type=number(0), help="allowed distance (default 1e-12; float32: 1e-6)")
+    parser.add_argument("--draws", type=whole(100, 10**8), help="texts a world, if it has to be sampled")
+    parser.add_argument("--alpha", type=number(0, 1), help="false alarms, if sampled (default 1e-6)")
+    parser.add_argument("--seconds", type=number(0.1), default=120.0, help="wall-clock limit (default 120)")
+
+
+def answer(args: argparse.Namespace) -> Answer:
+    """Certify one function: its certificate, or why there is none."""
+    if args.torch and args.generator:
+        raise ValueError("--torch is for verifiers; for a whole program compare it with another: `compare`")
+    options = given(args, ["tolerance", "draws", "alpha", "seed"])
+    kind = "torch" if args.torch else "generator" if args.generator else "verifier"
+    found = in_child(args.function, args.seconds, certified, args.function, kind, options)
+    found = {"worlds": [], "witness": None, **found}
+    text = found.pop("text")
+    accepted = ["exact"] if args.require == "enumerated" else ["exact", "no difference found"]
+    report = {"command": "certify", **found}
+    return Answer(report, found["verdict"] in accepted, lambda: _show(found, text))
+
+
+def certified(name: str, kind: str, options: dict[str, Any]) -> dict[str, Any]:
+    """In the child: the certificate as plain data."""
+    from specdecode.certify import certify, certify_generator
+    from specdecode.loading import load_function, source_hash
+
+    function = load_function(name)
+    sampler, ask = function, certify_generator if kind == "generator" else certify
+    if kind == "torch":
+        sampler, options = torch_adapter().as_verifier(function), {"tolerance": FLOAT32, **options}
+    found = ask(sampler, track=lambda worlds: tracked(worlds, len(worlds), "worlds"), **options)
+    source = {"function": name, "source_sha256": source_hash(function)}
+    return {**source, **found.to_dict(), "text": str(found)}
+
+
+def _show(found: dict[str, Any], text: str) -> None:
+    console = Console(highlight=False, soft_wrap=True)
+    if found["worlds"]:
+        table = table_of("world", "k", "tokens", "paths or draws", "total variation or p", left=1)
+        for check in found["worlds"]:
+            evidence = check["total_variation"] if check["p_value"] is None else check["p_value"]
+            size = check["paths"] or check["draws"]
+            cells = check["world"], check["k"], check["n_tokens"], size, f"{evidence:.1e}"
+            table.add_row(*map(str, cells), style=None if check["passed"] else "bold red")
+        console.print(table)
+    console.print(Text(text))
+    if found["witness"]:
+        console.print("\nTo see it again:\n")
+        console.print(Text(found["witness"]["snippet"]))
