@@ -1,4 +1,4 @@
-"""Speculative decoding: rounds of propose, verify, emit, and the count of what they cost.
+"""Speculative decoding: rounds of propose, verify, emit (their counts: `specdecode.trace`).
 
 One round drafts k tokens, or as many as a policy asks for, reads k + 1 target rows in one pass, and lets
 a verifier decide what is emitted. Rounds repeat until the text is long enough or a stop token appears
@@ -6,18 +6,18 @@ a verifier decide what is emitted. Rounds repeat until the text is long enough o
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
 from specdecode import verifiers
-from specdecode.checks import TokenIds, as_count, as_drafted, as_number, as_rows, as_stop, as_tokens
+from specdecode.checks import TokenIds, as_count, as_drafted, as_rows, as_stop, as_tokens
 from specdecode.drafts import Draft, as_draft
 from specdecode.models import Model, as_model, next_rows
 from specdecode.policies import Policy
 from specdecode.sampling import Uniforms, draw
+from specdecode.trace import Round, Rounds, Trace
 from specdecode.verifiers import Verifier
 
 __all__ = [
@@ -31,182 +31,6 @@ __all__ = [
     "play_round",
     "stream_speculative",
 ]
-
-
-@dataclass(frozen=True)
-class Round:
-    """What one target pass did: tokens proposed, accepted, and emitted before any cut.
-
-    accepted = emitted − 1, since each round adds one token of the target's own.
-    """
-
-    proposed: int
-    accepted: int
-    emitted: int
-
-
-@dataclass(frozen=True)
-class Trace:
-    """A generated text and the counts of how it came about.
-
-    Attributes
-    ----------
-    tokens : list of int
-        The new tokens only, after the cut, a stop token included.
-    rounds : list of Round
-    draft_passes : int
-        Draft model passes; 0 for a look-up.
-
-    A ratio of nothing to nothing is None. Traces add up: the counts of `a + b` are those of both runs.
-
-    Examples
-    --------
-    >>> trace = Trace([0, 1, 2, 0], [Round(2, 2, 3), Round(2, 0, 1)], draft_passes=4)
-    >>> trace.tokens_per_step, trace.acceptance_rate, trace.acceptance_by_position
-    (2.0, 0.5, [0.5, 1.0])
-    >>> trace.speedup(draft_cost=0.25)
-    1.3333333333333333
-    """
-
-    tokens: list[int]
-    rounds: list[Round]
-    draft_passes: int
-
-    @classmethod
-    def collect(cls, steps: Iterable[tuple[Round, list[int]]], draft: Draft) -> Self:
-        """The trace of a whole run from the rounds that `stream_speculative` yields."""
-        tokens, rounds = [], []
-        for round_, kept in steps:
-            rounds.append(round_)
-            tokens.extend(kept)
-        passes = sum(r.proposed for r in rounds) * getattr(draft, "passes_per_token", 1)
-        return cls(tokens, rounds, passes)
-
-    @property
-    def drafted(self) -> int:
-        """Draft tokens proposed over the whole run."""
-        return sum(r.proposed for r in self.rounds)
-
-    @property
-    def tested(self) -> int:
-        """Draft tokens that were tested: what follows a rejection is proposed but never tested."""
-        return sum(min(r.accepted + 1, r.proposed) for r in self.rounds)
-
-    @property
-    def accepted(self) -> int:
-        """Draft tokens accepted over the whole run, before any cut."""
-        return sum(r.accepted for r in self.rounds)
-
-    @property
-    def accepted_lengths(self) -> list[int]:
-        """Histogram: entry i is the number of rounds that accepted exactly i drafted tokens."""
-        longest = max((r.proposed for r in self.rounds), default=-1)
-        return [sum(r.accepted == i for r in self.rounds) for i in range(longest + 1)]
-
-    @property
-    def counts_by_position(self) -> list[tuple[int, int]]:
-        """(accepted, tested) at each drafted position, what `acceptance_by_position` is the ratio of."""
-        longest = max((r.proposed for r in self.rounds), default=0)
-        return [
-            (
-                sum(r.accepted >= i for r in self.rounds),
-                sum(r.accepted >= i - 1 and r.proposed >= i for r in self.rounds),
-            )
-            for i in range(1, longest + 1)
-        ]
-
-    @property
-    def target_passes(self) -> int:
-        """Passes of the target: one a round."""
-        return len(self.rounds)
-
-    @property
-    def acceptance_rate(self) -> float | None:
-        """Accepted ÷ proposed draft tokens over the whole run, in [0, 1]."""
-        return _ratio(self.accepted, self.drafted)
-
-    @property
-    def conditional_acceptance(self) -> float | None:
-        """Accepted ÷ tested draft tokens."""
-        return _ratio(self.accepted, self.tested)
-
-    @property
-    def acceptance_by_position(self) -> list[float | None]:
-        """Conditional acceptance α_i at each drafted position i, a list as long as the longest proposal.
-
-        Rounds that accepted ≥ i ÷ rounds that accepted ≥ i − 1 and proposed ≥ i. Unlike the acceptance
-        rate it does not fall merely because k grows.
-        """
-        return [_ratio(accepted, tested) for accepted, tested in self.counts_by_position]
-
-    @property
-    def tokens_per_step(self) -> float | None:
-        """Block efficiency τ: tokens ÷ target passes, after the cut."""
-        return _ratio(len(self.tokens), self.target_passes)
-
-    def speedup(self, draft_cost: float) -> float | None:
-        """Tokens ÷ (target passes + draft_cost · draft passes): gain over one target pass a token.
-
-        Parameters
-        ----------
-        draft_cost : float
-            c ≥ 0, time of a draft pass ÷ time of a target pass. Assumes that a target pass costs the
-            same for one position as for k + 1; `specdecode.cost` drops that assumption.
-
-        Raises
-        ------
-        ValueError
-            If draft_cost is negative or not finite.
-        """
-        cost = self.target_passes + as_number(draft_cost, "draft_cost", 0) * self.draft_passes
-        return _ratio(len(self.tokens), cost)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The trace as plain data for JSON.
-
-        Returns
-        -------
-        dict
-            "tokens"; "rounds", a list of [proposed, accepted, emitted]; the counts "target_passes",
-            "draft_passes", "drafted", "tested" and "accepted"; the ratios "acceptance_rate",
-            "conditional_acceptance" and "tokens_per_step", null for nothing by nothing; and by position
-            "acceptance_by_position", "accepted_by_position" and "tested_by_position"; and the histogram
-            "accepted_lengths".
-
-        Examples
-        --------
-        >>> Trace([0, 1], [Round(2, 1, 2)], draft_passes=2).to_dict()["accepted_lengths"]
-        [0, 1, 0]
-        """
-        by_position = self.counts_by_position
-        return {
-            "tokens": self.tokens,
-            "rounds": [[r.proposed, r.accepted, r.emitted] for r in self.rounds],
-            "target_passes": self.target_passes,
-            "draft_passes": self.draft_passes,
-            "drafted": self.drafted,
-            "tested": self.tested,
-            "accepted": self.accepted,
-            "acceptance_rate": self.acceptance_rate,
-            "conditional_acceptance": self.conditional_acceptance,
-            "tokens_per_step": self.tokens_per_step,
-            "acceptance_by_position": self.acceptance_by_position,
-            "accepted_by_position": [accepted for accepted, _ in by_position],
-            "tested_by_position": [tested for _, tested in by_position],
-            "accepted_lengths": self.accepted_lengths,
-        }
-
-    def __radd__(self, other: object) -> "Trace":
-        return self if other == 0 else NotImplemented  # so that sum() works
-
-    def __add__(self, other: "Trace") -> "Trace":
-        return Trace(
-            self.tokens + other.tokens, self.rounds + other.rounds, self.draft_passes + other.draft_passes
-        )
-
-
-def _ratio(part: Any, whole: Any) -> Any:
-    return part / whole if whole else None
 
 
 def generate_speculative(
@@ -314,10 +138,11 @@ def stream_speculative(
         raise ValueError(f"{sizes}; want one vocabulary for both (see `specdecode.drafts.PaddedDraft`)")
     stop = as_stop(stop, target.vocab_size)
     text = as_tokens(prefix, "prefix", target.vocab_size)
-    end, rounds = len(text) + n_tokens, []
+    end, played = len(text) + n_tokens, []
+    rounds = Rounds(played)
     while len(text) < end:
         round_, emitted = play_round(target, draft, text, k, rng, verifier, rounds)
-        rounds.append(round_)
+        played.append(round_)
         kept = cut(emitted, end - len(text), stop)
         text.extend(kept)
         yield round_, kept
