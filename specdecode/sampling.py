@@ -11,10 +11,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from specdecode.checks import Row, as_count, as_number, as_row, as_token
+from specdecode.checks import Row, TokenIds, as_count, as_number, as_row, as_token
 from specdecode.rule import divide
 
-__all__ = ["Settings", "draw", "min_p", "suppress", "temperature", "top_k", "top_p"]
+__all__ = ["Settings", "certain", "draw", "inverse_cdf", "min_p", "suppress", "temperature", "top_k", "top_p"]
 
 
 class Uniforms(Protocol):
@@ -53,11 +53,15 @@ def draw(row: Row, u: Any) -> int:
     >>> [draw([0.25, 0.0, 0.75], u) for u in (0.0, 0.25, 1 - 2**-53)]
     [0, 2, 2]
     """
-    row = as_row(row, "row")
+    return inverse_cdf(as_row(row, "row"), u)
+
+
+def inverse_cdf(row: np.ndarray, u: Any) -> int:
+    """`draw` for a row that has been checked, or was made from such: it is not looked at again."""
     if not 0 <= u < 1:
         raise ValueError(f"u is {u}; want a uniform, 0 ≤ u < 1")
-    cumulative = np.cumsum(row)
-    return int(np.searchsorted(cumulative / cumulative[-1], u, side="right"))
+    cumulative = row.cumsum()
+    return int((cumulative / cumulative[-1]).searchsorted(u, side="right"))
 
 
 def temperature(row: Row, t: float | None) -> np.ndarray:
@@ -96,11 +100,12 @@ def temperature(row: Row, t: float | None) -> np.ndarray:
     if t is None or t == 1:
         return row
     if as_number(t, "temperature", 0) == 0:
-        return (np.arange(len(row)) == np.argmax(row)).astype(int).astype(row.dtype)
+        return certain(int(np.argmax(row)), len(row)).astype(row.dtype)
     with np.errstate(divide="ignore", over="ignore"):  # log 0 = −∞ stays impossible at every t
         logits = np.log(row.astype(float))
         weights = np.exp((logits - logits.max()) / t)
-    return weights / weights.sum()
+    shaped: np.ndarray = weights / weights.sum()
+    return shaped
 
 
 def top_k(row: Row, k: int | None) -> np.ndarray:
@@ -235,6 +240,18 @@ def suppress(row: Row, tokens: Collection[int]) -> np.ndarray:
     return _on(row, ~np.isin(np.arange(len(row)), ids), f"suppress = {sorted(ids)}") if ids else row
 
 
+def certain(tokens: int | TokenIds, vocab_size: int) -> np.ndarray:
+    """The row that is certain of a token, or one for each of several; integers, exact beside Fractions too.
+
+    Examples
+    --------
+    >>> certain(1, vocab_size=3), certain([2, 0], vocab_size=3).tolist()
+    (array([0, 1, 0], dtype=int8), [[0, 0, 1], [1, 0, 0]])
+    """
+    rows: np.ndarray = np.arange(vocab_size) == np.asarray(tokens)[..., np.newaxis]
+    return rows.astype(np.int8)
+
+
 def _on(row: np.ndarray, keep: Any, filter_: str) -> np.ndarray:
     """The row where `keep` is true, renormalised."""
     weights = np.where(np.asarray(keep, dtype=bool), row, 0 * row)
@@ -243,7 +260,8 @@ def _on(row: np.ndarray, keep: Any, filter_: str) -> np.ndarray:
         raise ValueError(
             f"{filter_} left nothing of a row; want a filter that keeps a token of positive mass"
         )
-    return divide(weights, total)
+    rest: np.ndarray = divide(weights, total)
+    return rest
 
 
 @dataclass(frozen=True)

@@ -5,18 +5,18 @@ a verifier decide what is emitted. Rounds repeat until the text is long enough o
 (Leviathan et al. 2023, Algorithm 1; thm-sequence in chapter 4 is why the text keeps the target's law).
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from specdecode import verifiers
-from specdecode.checks import TokenIds, as_count, as_drafted, as_rows, as_stop, as_tokens
-from specdecode.drafts import Draft, as_draft
+from specdecode.checks import TokenIds, as_count, as_stop, as_tokens
+from specdecode.drafts import Draft, as_draft, proposed
 from specdecode.models import Model, as_model, next_rows
 from specdecode.policies import Policy
-from specdecode.sampling import Uniforms, draw
+from specdecode.sampling import Uniforms, inverse_cdf
 from specdecode.trace import Round, Rounds, Trace
 from specdecode.verifiers import Verifier
 
@@ -133,12 +133,14 @@ def stream_speculative(
     if not callable(verifier):
         raise ValueError(f"verifier is {verifier!r}; want a function such as specdecode.verifiers.token")
     n_tokens, k = as_count(n_tokens, "n_tokens", least=0), k if callable(k) else as_count(k, "k", least=1)
-    if getattr(draft, "vocab_size", target.vocab_size) != target.vocab_size:
-        sizes = f"draft has V = {draft.vocab_size} and target V = {target.vocab_size}"
+    size = getattr(draft, "vocab_size", target.vocab_size)
+    if size != target.vocab_size:
+        sizes = f"draft has V = {size} and target V = {target.vocab_size}"
         raise ValueError(f"{sizes}; want one vocabulary for both (see `specdecode.drafts.PaddedDraft`)")
     stop = as_stop(stop, target.vocab_size)
     text = as_tokens(prefix, "prefix", target.vocab_size)
-    end, played = len(text) + n_tokens, []
+    end = len(text) + n_tokens
+    played: list[Round] = []
     rounds = Rounds(played)
     while len(text) < end:
         round_, emitted = play_round(target, draft, text, k, rng, verifier, rounds)
@@ -200,10 +202,12 @@ def play_round(
     if callable(k):
         drafted, draft_dists = _propose_while(k, draft, list(text), rng, rounds, vocab_size)
     else:
-        drafted, draft_dists = _propose(draft, list(text), k, rng, vocab_size)
+        drafted, draft_dists = proposed(draft, list(text), k, rng, vocab_size)
     target_dists = next_rows(target, [*text, *drafted], len(drafted) + 1)
-    emitted = verifier(drafted, *_same_arithmetic(draft_dists, target_dists), rng)
-    emitted = as_tokens(emitted, "emitted", vocab_size)
+    verify = verifiers.on_checked_rows(verifier)
+    emitted = as_tokens(
+        verify(drafted, *_same_arithmetic(draft_dists, target_dists), rng), "emitted", vocab_size
+    )
     if not 1 <= len(emitted) <= len(drafted) + 1:
         raise ValueError(
             f"verifier emitted {len(emitted)} tokens for {len(drafted)} drafted; want 1 to k + 1"
@@ -211,35 +215,14 @@ def play_round(
     return Round(len(drafted), len(emitted) - 1, len(emitted)), emitted
 
 
-def _propose(
-    draft: Draft, text: list[int], k: int, rng: Uniforms, vocab_size: int
-) -> tuple[list[int], np.ndarray]:
-    """Up to k drafted tokens and their rows, checked."""
-    try:
-        drafted, draft_dists = draft.propose(text, k, rng)
-    except TypeError as error:
-        if "unpack" not in str(error):
-            raise
-        raise ValueError("draft.propose did not return a pair; want (tokens, rows)") from None
-    if len(drafted) > k:
-        raise ValueError(f"draft proposed {len(drafted)} tokens; want at most k = {k}")
-    if len(drafted) == 0:
-        draft_dists = np.empty((0, vocab_size))
-    draft_dists = as_rows(draft_dists, "draft rows", len(drafted), vocab_size)
-    drafted = [
-        as_drafted(token, row, f"drafted token {i}")
-        for i, (token, row) in enumerate(zip(drafted, draft_dists))
-    ]
-    return drafted, draft_dists
-
-
 def _propose_while(
     policy: Policy, draft: Draft, text: list[int], rng: Uniforms, rounds: Sequence[Round], vocab_size: int
 ) -> tuple[list[int], np.ndarray]:
     """Drafted tokens, one at a time, while the policy asks for more."""
-    drafted, rows = [], []
+    drafted: list[int] = []
+    rows: list[np.ndarray] = []
     while as_count(policy(rounds, tuple(drafted), tuple(rows)), "k from the policy", least=0) > len(drafted):
-        another, its_row = _propose(draft, [*text, *drafted], 1, rng, vocab_size)
+        another, its_row = proposed(draft, [*text, *drafted], 1, rng, vocab_size)
         if not another:
             break
         row = np.array(its_row[0])
@@ -248,16 +231,19 @@ def _propose_while(
     return drafted, np.reshape(rows, (len(rows), vocab_size)) if rows else np.empty((0, vocab_size))
 
 
-def _same_arithmetic(draft_dists: np.ndarray, target_dists: np.ndarray) -> Iterable[np.ndarray]:
+def _same_arithmetic(draft_dists: np.ndarray, target_dists: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Floats beside Fractions become Fractions that sum to 1; a Fraction is never rounded to a float."""
-    if draft_dists.dtype == target_dists.dtype:
-        return draft_dists, target_dists
-    return (rows if rows.dtype == object else _exactly(rows) for rows in (draft_dists, target_dists))
+    if draft_dists.dtype != target_dists.dtype:
+        draft_dists, target_dists = _exactly(draft_dists), _exactly(target_dists)
+    return draft_dists, target_dists
 
 
 def _exactly(rows: np.ndarray) -> np.ndarray:
+    if rows.dtype == object:
+        return rows
     values = np.frompyfunc(Fraction, 1, 1)(rows)
-    return values / values.sum(axis=1, keepdims=True)
+    exact: np.ndarray = values / values.sum(axis=1, keepdims=True)
+    return exact
 
 
 def cut(emitted: list[int], room: int, stop: Collection[int]) -> list[int]:
@@ -322,7 +308,7 @@ def generate_target_only(
     start = len(text)
     while len(text) < start + n_tokens:
         row = next_rows(target, text, 1)[0]
-        text.append(draw(row, rng.random()))
+        text.append(inverse_cdf(row, rng.random()))
         if text[-1] in stop:
             break
     return text[start:]

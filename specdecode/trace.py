@@ -253,6 +253,7 @@ class Rounds(Sequence[Round]):
         -------
         the state after the last round
         """
+        state: State
         done, state = self._folds.get((step, start), (0, start))
         for each in self._rounds[done:]:
             state = step(state, each)
