@@ -184,6 +184,10 @@ class MarkovModel:
         table.flags.writeable = False
         self._rows = table[:]  # a view of what cannot be written cannot be made to be written
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self.rows = self._rows  # an array that was copied or unpickled can be written to
+
     @vouched
     def next_dist(self, prefix: TokenIds) -> np.ndarray:
         row: np.ndarray = next_rows(self, prefix, 1)[0]

@@ -102,8 +102,7 @@ def save(axes: Axes, path: str | Path) -> None:
         As `check_path`.
     """
     path = check_path(path)
-    figure = axes.get_figure(root=True)
-    assert figure is not None, "axes are drawn into a figure"
+    figure: Any = axes.figure
     figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
 
 
@@ -542,4 +541,5 @@ def _two_digits(distance: float) -> str:
 
 
 def _shade(k: int) -> tuple[float, float, float, float]:
-    return plt.get_cmap("cividis")(min(k, 10) / 12)
+    colour: tuple[float, float, float, float] = plt.get_cmap("cividis")(min(k, 10) / 12)
+    return colour

@@ -1,8 +1,10 @@
 """The generator: the first implementation's figures, exact laws, stops, cuts and counts."""
 
+import copy
 import functools
 import itertools
 import json
+import pickle
 from fractions import Fraction as F
 
 import numpy as np
@@ -597,8 +599,10 @@ def test_a_round_of_a_draft_of_another_size_is_told():
 
 def test_a_table_stays_what_it_was_when_it_was_checked():
     model = MarkovModel(SIX.rows)
-    with pytest.raises(ValueError, match="WRITEABLE"):
-        model.rows.flags.writeable = True
+    for same in (model, copy.copy(model), copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        assert np.array_equal(same.rows, SIX.rows)
+        with pytest.raises(ValueError, match="WRITEABLE"):
+            same.rows.flags.writeable = True
     with pytest.raises(ValueError, match=r"rows: row 0 sums to 1\.99"):
         model.rows = 2 * SIX.rows
     row = model.next_dist([0])
