@@ -16,15 +16,16 @@ how they were drawn. If the emitted token is among the candidates, a tree of dra
 References: Miao et al. (2024); Sun, Suresh et al. (2023), SpecTr; Yang et al. (2024).
 """
 
-from itertools import product
+from numbers import Rational
 from typing import Any
 
 import numpy as np
-from scipy import optimize, sparse
+from scipy import optimize
 
 from specdecode.checks import Row, Rows, TokenIds, as_count, as_drafted, as_row
-from specdecode.rule import acceptance, divide, overlap
-from specdecode.sampling import Uniforms, draw
+from specdecode.optimum import best_acceptance
+from specdecode.rule import acceptance, divide, excess, overlap
+from specdecode.sampling import Uniforms, inverse_cdf
 from specdecode.verifiers import replacement
 
 __all__ = ["best_acceptance", "distinct", "independent", "k_seq", "kept_by_k_seq", "recursive", "root"]
@@ -53,7 +54,7 @@ def independent(row: Row, m: int, rng: Uniforms) -> tuple[list[int], np.ndarray]
     ([1, 0], [[0.5, 0.5], [0.5, 0.5]])
     """
     row = as_row(row, "row")
-    tokens = [draw(row, rng.random()) for _ in range(as_count(m, "m", least=1))]
+    tokens = [inverse_cdf(row, rng.random()) for _ in range(as_count(m, "m", least=1))]
     return tokens, np.stack([row] * m)
 
 
@@ -85,7 +86,7 @@ def distinct(row: Row, m: int, rng: Uniforms) -> tuple[list[int], np.ndarray]:
     for _ in range(min(as_count(m, "m", least=1), int((row != 0).sum()))):
         rest = np.where(np.isin(np.arange(len(row)), tokens), 0 * row, row)
         rows.append(divide(rest, rest.sum()))
-        tokens.append(draw(rows[-1], rng.random()))
+        tokens.append(inverse_cdf(rows[-1], rng.random()))
     return tokens, np.stack(rows)
 
 
@@ -136,7 +137,7 @@ def recursive(candidates: TokenIds, draft_dists: Rows, target_dist: Row, rng: Un
         if rng.random() < acceptance(left[x], q[x]):
             return x
         left = replacement(left, q)
-    return draw(left, rng.random())
+    return inverse_cdf(left, rng.random())
 
 
 def kept_by_k_seq(p: Row, q: Row, m: int, rho: Any) -> tuple[Any, Any]:
@@ -149,7 +150,14 @@ def kept_by_k_seq(p: Row, q: Row, m: int, rho: Any) -> tuple[Any, Any]:
     (Fraction(2, 3), Fraction(8, 9))
     """
     one = overlap(divide(p, rho), q).sum()
-    return one, 1 - (1 - one) ** m
+    return one, one * _tries(one, m)
+
+
+def _tries(one: Any, m: int) -> Any:
+    """Expected number of candidates tested, Σ_{i<m} (1 − β)ⁱ = (1 − (1 − β)ᵐ) / β; no difference is taken of
+    numbers that are nearly equal, and β may be 0.
+    """
+    return sum((1 - one) ** i for i in range(m))
 
 
 def root(p: Row, q: Row, m: int) -> float:
@@ -163,8 +171,8 @@ def root(p: Row, q: Row, m: int) -> float:
     Returns
     -------
     float
-        The root of 1 − (1 − β(ρ))ᵐ = ρ · β(ρ). Below it a residual would be negative, so a rational ρ is
-        rounded up.
+        The root of Σ_{i<m} (1 − β(ρ))ⁱ = ρ, which is 1 − (1 − β(ρ))ᵐ = ρ · β(ρ). Below it a residual would be
+        negative, so a rational ρ is rounded up.
 
     Examples
     --------
@@ -174,8 +182,8 @@ def root(p: Row, q: Row, m: int) -> float:
     p, q = (as_row(row, name).astype(float) for row, name in ((p, "p"), (q, "q")))
 
     def surplus(rho: float) -> float:
-        one, kept = kept_by_k_seq(p, q, m, rho)
-        return kept - rho * one
+        one, _ = kept_by_k_seq(p, q, m, rho)
+        return float(_tries(one, m) - rho)
 
     return 1.0 if surplus(1.0) <= 0 else float(optimize.brentq(surplus, 1.0, m, xtol=1e-15))
 
@@ -232,78 +240,19 @@ def k_seq(
         raise ValueError("draft_dists differ; want candidates drawn independently from one row")
     m = len(candidates)
     rho = root(p, q, m) * (1 + 1e-12) if rho is None else rho
-    one, kept = kept_by_k_seq(p, q, m, rho)
-    emitted = overlap(divide(p, rho), q) * (
-        divide(kept, one) if one != 0 else 0
-    )  # by candidates, token by token
-    left = p - emitted
-    if (left < 0).any():
+    one, _ = kept_by_k_seq(p, q, m, rho)
+    emitted = overlap(divide(p, rho), q) * _tries(one, m)  # by candidates, token by token
+    # At the root the two are equal at some tokens: floats may differ by as much as they were rounded.
+    rational = emitted.dtype == object and isinstance(rho, Rational)
+    rounding = 0 if rational else m * 2.0**-50
+    if (emitted - p > rounding).any():
         raise ValueError(f"rho is {rho}; want at least the root, {root(p, q, m):.6f}, or p is not reached")
+    left = excess(p, emitted)
     for j, candidate in enumerate(candidates):
         x = as_drafted(candidate, q, f"candidates[{j}]")
         if rng.random() < acceptance(p[x], rho * q[x]):
             return x
-    return draw(divide(left, left.sum()) if left.sum() != 0 else p, rng.random())
-
-
-def best_acceptance(p: Row, q: Row, m: int, *, replace: bool = True) -> float:
-    """The largest probability with which any exact rule can emit one of m candidates.
-
-    The linear program over all joint laws of (candidates, token) with the right margins.
-
-    Parameters
-    ----------
-    p, q : array_like, shape (V,)
-        Small: there are Vᵐ tuples of candidates.
-    m : int
-    replace : bool
-        Candidates drawn with replacement, or without.
-
-    Returns
-    -------
-    float
-
-    Guarantee
-    ---------
-    Equal to the least over sets H of tokens of p(H) + 1 − P(all candidates in H), up to the solver's
-    tolerance.
-
-    References
-    ----------
-    Sun, Suresh et al. (2023), SpecTr, section 4.
-
-    Examples
-    --------
-    >>> round(best_acceptance([1/3, 2/3], [2/3, 1/3], 1), 9)
-    0.666666667
-    """
-    p, q = (as_row(row, name).astype(float) for row, name in ((p, "p"), (q, "q")))
-    size = len(p)
-    if size ** (m + 1) > 200_000:
-        raise ValueError(f"V = {size} and m = {m} make {size ** (m + 1)} unknowns; want at most 200000")
-    tuples = _laws(q, m, replace)
-    kept = np.array([[token in drafted for token in range(size)] for drafted in tuples], dtype=float)
-    each, one = sparse.eye_array(len(tuples)), sparse.eye_array(size)
-    margins = sparse.kron(each, np.ones((1, size))), sparse.kron(np.ones((1, len(tuples))), one)
-    constraints = sparse.vstack(margins)
-    found = optimize.linprog(
-        -kept.ravel(), A_eq=constraints, b_eq=[*tuples.values(), *p], bounds=(0, None), method="highs"
-    )
-    return float(-found.fun)
-
-
-def _laws(q: np.ndarray, m: int, replace: bool) -> dict[tuple[int, ...], float]:
-    """Each tuple of candidates with its probability."""
-    laws = {}
-    for drafted in product(range(len(q)), repeat=m):
-        mass, left = 1.0, 1.0
-        for i, token in enumerate(drafted):
-            mass *= 0 if (not replace and token in drafted[:i]) or left <= 0 else q[token] / left
-            left -= 0 if replace else q[token]
-        if mass > 0:
-            laws[drafted] = mass
-    total = sum(laws.values())
-    return {drafted: mass / total for drafted, mass in laws.items()}
+    return inverse_cdf(divide(left, left.sum()) if (left != 0).any() else p, rng.random())
 
 
 def _check(candidates: TokenIds, draft_dists: Rows) -> None:

@@ -8,10 +8,13 @@ A **row** is a distribution over the vocabulary: finite, non-negative, and summi
 
 A row narrower than float64 is widened and divided by its sum here, before anything is drawn from it
 or tested against it, so that both see the same numbers. A float64 or rational row passes untouched.
+
+A row is checked at the door and not again: methods of this package that hand over rows they have checked are
+marked by `vouched`, and whoever calls one asks `is_vouched_for`.
 """
 
 import operator
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from numbers import Rational
 from typing import Any, TypeVar
 
@@ -30,14 +33,17 @@ __all__ = [
     "as_stop",
     "as_token",
     "as_tokens",
+    "is_vouched_for",
+    "vouched",
 ]
 
 # What may be handed in; what comes out of a check is an array. ArrayLike would leave out Fractions.
 Row = Sequence[Any] | np.ndarray  # one row, shape (V,)
-Rows = Sequence[Row] | np.ndarray  # a stack of them, shape (n, V), or a lazy sequence
+Rows = Sequence[Any] | np.ndarray  # a stack of them, shape (n, V), or a lazy sequence
 TokenIds = Sequence[int]
 
 Number = TypeVar("Number")
+Method = TypeVar("Method", bound=Callable[..., Any])
 
 _SPACING = {2: 2.0**-7, 4: 2.0**-23}
 
@@ -107,29 +113,39 @@ def as_rows(values: Rows, name: str, n: int, vocab_size: int) -> np.ndarray:
 
 def _distributions(values: Row | Rows, name: str, shape: tuple[int | None, ...]) -> np.ndarray:
     array = np.asarray(values)
-    if array.ndim != len(shape) or any(want not in (None, have) for want, have in zip(shape, array.shape)):
+    if array.shape != shape and (
+        array.ndim != len(shape) or any(want not in (None, have) for want, have in zip(shape, array.shape))
+    ):
         want = ", ".join("V" if size is None else str(size) for size in shape)
         raise ValueError(f"{name}: shape {array.shape}; want ({want}{',' * (len(shape) == 1)})")
     if array.dtype.kind not in "fiuOV":  # V: the kind of bfloat16, which NumPy itself does not know
         raise ValueError(f"{name}: entries of type {array.dtype}; want floats or Fractions")
-    numbers = array if array.dtype == object else array.astype(float, copy=False)
     tolerance = _tolerance(array)
-    # A NaN fails every comparison. Entries are bounded first, so that no sum can overflow; each by itself,
-    # for entries may be unknown numbers, whose order among themselves is nobody's business here.
-    if not (np.all(numbers >= 0) and np.all(numbers <= 1 + tolerance)):
-        raise ValueError(f"{name}: {_fault(numbers, tolerance)}")
-    sums = numbers.sum(axis=-1)
-    if not np.all(abs(sums - 1) <= tolerance):
+    if array.dtype == object:
+        numbers = array
+        # Each by itself: entries may be unknown numbers, whose order among themselves is nobody's business.
+        right = np.all(numbers >= 0) and np.all(numbers <= 1 + tolerance)
+        right = right and np.all(abs(numbers.sum(axis=-1) - 1) <= tolerance)
+    else:
+        numbers = array.astype(float, copy=False)
+        with np.errstate(over="ignore", invalid="ignore"):  # neither infinity nor ∞ − ∞ is 1
+            sums = np.add.reduce(numbers, axis=-1)
+        # A NaN fails every comparison, and the sum of a row without negative entries bounds each of them.
+        off = abs(sums - 1)
+        right = np.minimum.reduce(numbers, axis=None, initial=0.0) >= 0
+        right = right and (off <= tolerance if numbers.ndim == 1 else np.all(off <= tolerance))
+    if not right:
         raise ValueError(f"{name}: {_fault(numbers, tolerance)}")
     if array.dtype.kind in "fV" and array.dtype.itemsize < 8:
-        numbers = numbers / sums[..., np.newaxis]
+        numbers /= sums[..., np.newaxis]  # widened above, so nobody else's array
     return numbers
 
 
 def _tolerance(array: np.ndarray) -> float:
     if array.dtype == object and all(isinstance(entry, Rational) for entry in array.flat):
         return 0
-    return min(0.01, max(array.shape[-1], 16) * _SPACING.get(array.dtype.itemsize, 2.0**-52))
+    spacing = _SPACING.get(array.dtype.itemsize, 2.0**-52)
+    return min(0.01, max(int(array.shape[-1]), 16) * spacing)
 
 
 def _fault(numbers: np.ndarray, tolerance: float) -> str:
@@ -147,6 +163,30 @@ def _fault(numbers: np.ndarray, tolerance: float) -> str:
                 within += " (divide it by its sum, or hand over float32 as float32)"
             return f"{where.replace(', ', ' ')}sums to {total}; want 1{within}"
     raise AssertionError("the rows are distributions")
+
+
+_VOUCHED: dict[int, Any] = {}  # by identity, since a method may come from anything, hashable or not
+
+
+def vouched(method: Method) -> Method:
+    """Mark a method whose rows have been checked, once for all or on the way, and belong to the caller."""
+    _VOUCHED[id(method)] = method
+    return method
+
+
+def is_vouched_for(method: Any) -> bool:
+    """Whether a bound method is one that was marked, and no subclass or instance has put itself in between.
+
+    Examples
+    --------
+    >>> from specdecode.models import MarkovModel
+    >>> class Mine(MarkovModel):
+    ...     pass
+    >>> [is_vouched_for(kind([[1.0]]).next_dist) for kind in (MarkovModel, Mine)]
+    [True, False]
+    """
+    function: Any = getattr(method, "__func__", None)
+    return id(function) in _VOUCHED and vars(type(method.__self__)).get(function.__name__) is function
 
 
 def as_token(value: Any, name: str, vocab_size: int) -> int:

@@ -256,8 +256,8 @@ def markov_round(target_rows: Rows, draft_rows: Rows, k: int) -> tuple[np.ndarra
     reached = [np.eye(len(target_rows), dtype=int)]  # reached[i][s, t]: i tokens accepted, now at t
     for _ in range(k):
         reached.append(np.dot(reached[-1], shared))
-    accepted = sum(reached[1:]).sum(axis=1)  # (V,)
-    return accepted, np.dot(sum(reached[:k]), over) + np.dot(reached[k], target_rows)
+    accepted = np.sum(reached[1:], axis=0).sum(axis=1)  # (V,)
+    return accepted, np.dot(np.sum(reached[:k], axis=0), over) + np.dot(reached[k], target_rows)
 
 
 def markov_tokens_per_step(target_rows: Rows, draft_rows: Rows, k: int) -> float:
@@ -302,6 +302,7 @@ def _stationary(transitions: np.ndarray) -> np.ndarray:
     """The one distribution π with π T = π."""
     size = len(transitions)
     system = np.vstack([transitions.T - np.eye(size), np.ones(size)])  # (V + 1, V)
+    solution: np.ndarray
     solution, _, rank, _ = np.linalg.lstsq(system, np.append(np.zeros(size), 1.0))
     if rank < size:
         raise ValueError(

@@ -7,15 +7,24 @@ tokens it proposes.
 """
 
 from collections.abc import Callable
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, cast, runtime_checkable
 
 import numpy as np
 
-from specdecode.checks import TokenIds, as_count, as_row, as_tokens
-from specdecode.models import Model
-from specdecode.sampling import Uniforms, draw
+from specdecode.checks import TokenIds, as_count, as_drafted, as_rows, as_tokens, is_vouched_for, vouched
+from specdecode.models import Model, next_row
+from specdecode.sampling import Uniforms, certain, inverse_cdf
 
-__all__ = ["DRAFTS", "ArgmaxDraft", "Draft", "ModelDraft", "NGramDraft", "PaddedDraft", "as_draft"]
+__all__ = [
+    "DRAFTS",
+    "ArgmaxDraft",
+    "Draft",
+    "ModelDraft",
+    "NGramDraft",
+    "PaddedDraft",
+    "as_draft",
+    "proposed",
+]
 
 
 @runtime_checkable
@@ -51,13 +60,12 @@ class ModelDraft:
     def __init__(self, model: Model) -> None:
         self.model, self.vocab_size = model, model.vocab_size
 
+    @vouched
     def propose(self, prefix: TokenIds, k: int, rng: Uniforms) -> tuple[list[int], np.ndarray]:
         text, rows = list(prefix), []
         for _ in range(k):
-            # A copy, since a model may hand out the same buffer each time.
-            row = np.array(as_row(self.model.next_dist(text), "draft row", self.vocab_size))
-            rows.append(row)
-            text.append(draw(row, rng.random()))
+            rows.append(next_row(self.model, text, "draft row"))
+            text.append(inverse_cdf(rows[-1], rng.random()))
         return text[len(prefix) :], np.reshape(rows, (k, self.vocab_size))
 
 
@@ -86,12 +94,13 @@ class ArgmaxDraft:
     def __repr__(self) -> str:
         return f"ArgmaxDraft({self.model!r})"
 
+    @vouched
     def propose(self, prefix: TokenIds, k: int, rng: Any) -> tuple[list[int], np.ndarray]:
         text = list(prefix)
         for _ in range(k):
-            text.append(int(np.argmax(as_row(self.model.next_dist(text), "draft row", self.vocab_size))))
+            text.append(int(np.argmax(next_row(self.model, text, "draft row"))))
         tokens = text[len(prefix) :]
-        return tokens, _one_hot(tokens, self.vocab_size)
+        return tokens, certain(tokens, self.vocab_size)
 
 
 class NGramDraft:
@@ -128,10 +137,11 @@ class NGramDraft:
     def __repr__(self) -> str:
         return f"NGramDraft({self.vocab_size}, {self.longest})"
 
+    @vouched
     def propose(self, prefix: TokenIds, k: int, rng: Any) -> tuple[list[int], np.ndarray]:
         text = as_tokens(prefix, "prefix", self.vocab_size)
         tokens = text[self._continuation(text) :][:k]
-        return tokens, _one_hot(tokens, self.vocab_size)
+        return tokens, certain(tokens, self.vocab_size)
 
     def _continuation(self, text: list[int]) -> int:
         """Where the latest earlier occurrence of the longest known final run ends; len(text) if none."""
@@ -195,13 +205,6 @@ class PaddedDraft:
         return tokens, np.pad(rows[:, : self.vocab_size], ((0, 0), (0, missing)))
 
 
-def _one_hot(tokens: TokenIds, vocab_size: int) -> np.ndarray:
-    """Rows that are certain of their token; integers, so that they are exact beside Fractions too."""
-    rows = np.zeros((len(tokens), vocab_size), dtype=np.int8)
-    rows[np.arange(len(tokens)), tokens] = 1
-    return rows
-
-
 def as_draft(draft: Draft | Model) -> Draft:
     """A `Draft` as it is, a `Model` as one that is sampled.
 
@@ -219,12 +222,56 @@ def as_draft(draft: Draft | Model) -> Draft:
         If it has neither `propose` nor `next_dist`.
     """
     if hasattr(draft, "propose"):  # asked in every round; isinstance of a protocol is slow
-        return draft
+        return cast(Draft, draft)
     if hasattr(draft, "next_dist") and hasattr(draft, "vocab_size"):
         return ModelDraft(draft)
     raise ValueError(
         f"draft is a {type(draft).__name__}; want a Draft with propose() or a Model with next_dist()"
     )
+
+
+def proposed(
+    draft: Draft, text: list[int], k: int, rng: Uniforms, vocab_size: int
+) -> tuple[list[int], np.ndarray]:
+    """Up to k drafted tokens and their rows, checked, and the caller's own.
+
+    Parameters
+    ----------
+    draft : Draft
+    text : list of int
+        A copy that the draft may do with as it likes.
+    k : int
+    rng : numpy.random.Generator, or anything with random()
+    vocab_size : int
+        The target's V.
+
+    Returns
+    -------
+    (list of int, ndarray of shape (number of tokens, V))
+
+    Raises
+    ------
+    ValueError
+        If there are more than k, a row is not a distribution over the target's vocabulary, or a token is not
+        one that its row could have given.
+    """
+    try:
+        tokens, rows = draft.propose(text, k, rng)
+    except TypeError as error:
+        if "unpack" not in str(error):
+            raise
+        raise ValueError("draft.propose did not return a pair; want (tokens, rows)") from None
+    if len(tokens) > k:
+        raise ValueError(f"draft proposed {len(tokens)} tokens; want at most k = {k}")
+    if len(tokens) == 0:
+        return [], np.empty((0, vocab_size))
+    if is_vouched_for(draft.propose) and rows.shape[1] == vocab_size:
+        return list(tokens), rows if rows.dtype == object else rows.astype(float, copy=False)
+    # A copy, since a draft may keep the array and write to it while the target is asked.
+    rows = as_rows(rows, "draft rows", len(tokens), vocab_size).copy()
+    return [
+        as_drafted(token, row, f"drafted token {i}") for i, (token, row) in enumerate(zip(tokens, rows))
+    ], rows
 
 
 def _look_up(model: Model) -> NGramDraft:

@@ -10,7 +10,17 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from specdecode.checks import Rows, TokenIds, as_count, as_number, as_row, as_rows, as_token
+from specdecode.checks import (
+    Rows,
+    TokenIds,
+    as_count,
+    as_number,
+    as_row,
+    as_rows,
+    as_token,
+    is_vouched_for,
+    vouched,
+)
 
 __all__ = [
     "MappedModel",
@@ -20,6 +30,7 @@ __all__ = [
     "as_model",
     "common_prefix",
     "draft_from_target",
+    "next_row",
     "next_rows",
     "random_markov",
 ]
@@ -55,6 +66,29 @@ def as_model(model: Any, name: str) -> Model:
     return model
 
 
+def next_row(model: Model, prefix: TokenIds, name: str) -> np.ndarray:
+    """One row of a model, checked, and the caller's own: a model may hand out the same buffer each time.
+
+    Parameters
+    ----------
+    model : Model
+    prefix : sequence of int
+    name : str
+        What to call the row in an error.
+
+    Returns
+    -------
+    ndarray, shape (V,)
+
+    Raises
+    ------
+    ValueError
+        If it is not a distribution over the model's vocabulary.
+    """
+    row = model.next_dist(prefix)
+    return np.array(row if is_vouched_for(model.next_dist) else as_row(row, name, model.vocab_size))
+
+
 def next_rows(model: Model, tokens: TokenIds, n: int) -> np.ndarray:
     """The last n rows of a model on `tokens`: one call if it has `next_dists`, a loop if not.
 
@@ -83,18 +117,17 @@ def next_rows(model: Model, tokens: TokenIds, n: int) -> np.ndarray:
            [0., 1.]])
     """
     name, length = f"{type(model).__name__} rows", len(tokens)
-    if hasattr(model, "next_dists"):
-        rows = model.next_dists(tokens, n)
-        if len(tokens) != length:
-            raise ValueError(f"{type(model).__name__} changed the tokens it was given; want a pure function")
-    else:
-        start = len(tokens) - n + 1
-        prefix, rows = list(tokens[:start]), []
-        for following in [*tokens[start:], None]:
-            # A copy, since a model may hand out the same buffer each time.
-            rows.append(np.array(as_row(model.next_dist(prefix), name, model.vocab_size)))
+    if not hasattr(model, "next_dists"):
+        prefix = list(tokens[: length - n + 1])
+        rows = [next_row(model, prefix, name)]
+        for following in tokens[length - n + 1 :]:
             prefix.append(following)
-    return as_rows(rows, name, n, model.vocab_size)
+            rows.append(next_row(model, prefix, name))
+        return np.array(rows)
+    given: np.ndarray = model.next_dists(tokens, n)
+    if len(tokens) != length:
+        raise ValueError(f"{type(model).__name__} changed the tokens it was given; want a pure function")
+    return given if is_vouched_for(model.next_dists) else as_rows(given, name, n, model.vocab_size)
 
 
 def common_prefix(a: Sequence[Any], b: Sequence[Any]) -> int:
@@ -136,20 +169,37 @@ class MarkovModel:
 
     def __init__(self, rows: Rows) -> None:
         self.vocab_size = as_count(len(rows), "number of rows", least=1)
-        self.rows = as_rows(rows, "rows", self.vocab_size, self.vocab_size).copy()
-        self.rows.flags.writeable = False
+        self.rows = rows
 
     def __repr__(self) -> str:
         return f"MarkovModel({self.rows.tolist()!r})"
 
-    def next_dist(self, prefix: TokenIds) -> np.ndarray:
-        return self.next_dists(prefix, 1)[0]
+    @property
+    def rows(self) -> np.ndarray:
+        return self._rows
 
+    @rows.setter
+    def rows(self, rows: Rows) -> None:
+        table = as_rows(rows, "rows", self.vocab_size, self.vocab_size).copy()
+        table.flags.writeable = False
+        self._rows = table[:]  # a view of what cannot be written cannot be made to be written
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self.rows = self._rows  # an array that was copied or unpickled can be written to
+
+    @vouched
+    def next_dist(self, prefix: TokenIds) -> np.ndarray:
+        row: np.ndarray = next_rows(self, prefix, 1)[0]
+        return row
+
+    @vouched
     def next_dists(self, tokens: TokenIds, n: int) -> np.ndarray:
         if len(tokens) < n:
             raise ValueError("prefix is empty; a Markov model needs one token or more")
         last = [as_token(token, "last token", self.vocab_size) for token in tokens[len(tokens) - n :]]
-        return self.rows[last]
+        rows: np.ndarray = self._rows[last]  # a copy, which the caller may keep
+        return rows
 
 
 def random_markov(vocab_size: int, seed: int) -> MarkovModel:
@@ -250,10 +300,11 @@ class RepetitionPenalty:
         return f"RepetitionPenalty({self.model!r}, {self.penalty!r})"
 
     def next_dist(self, prefix: TokenIds) -> np.ndarray:
-        row = np.asarray(self.model.next_dist(prefix))
+        given = np.asarray(self.model.next_dist(prefix))
         seen = np.isin(np.arange(self.vocab_size), list(prefix))
-        weights = np.where(seen, row / self.penalty, row)
-        return weights / weights.sum()
+        weights = np.where(seen, given / self.penalty, given)
+        row: np.ndarray = weights / weights.sum()
+        return row
 
 
 class MappedModel:

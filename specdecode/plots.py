@@ -54,7 +54,8 @@ def use_style() -> None:
         from matplotlib_inline.backend_inline import set_matplotlib_formats
     except ImportError:
         return
-    set_matplotlib_formats("svg", metadata={"Date": None})
+    formats: Any = set_matplotlib_formats  # untyped where it comes from
+    formats("svg", metadata={"Date": None})
 
 
 def check_path(path: str | Path) -> Path:
@@ -101,7 +102,8 @@ def save(axes: Axes, path: str | Path) -> None:
         As `check_path`.
     """
     path = check_path(path)
-    axes.figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
+    figure: Any = axes.figure
+    figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
 
 
 def draw_split(p: Row, q: Row, axes: Axes | None = None) -> Axes:
@@ -179,7 +181,7 @@ def draw_rounds(
     axes.set(
         xlim=(-0.6, k + 1.3), ylim=(len(trace) - 0.4, -0.6), yticks=range(len(trace)), ylabel="target pass"
     )
-    axes.set_yticklabels(range(1, len(trace) + 1))
+    axes.set_yticklabels([str(line + 1) for line in range(len(trace))])
     axes.set_xticks([*range(k), k + 0.6], [*(f"draft {i + 1}" for i in range(k)), "added"])
     axes.grid(visible=False)
     axes.tick_params(length=0)
@@ -407,7 +409,7 @@ def draw_gain(
     -------
     Axes
     """
-    per_cent = {label: 100 * (np.asarray(ratios) - 1) for label, ratios in curves.items()}
+    per_cent = {label: [100 * (float(ratio) - 1) for ratio in ratios] for label, ratios in curves.items()}
     axes = _draw_curves(acceptance, per_cent, axes, ms=4)
     axes.set(xlabel="acceptance α of one token", ylabel="more tokens per target pass, %", ylim=(0, None))
     axes.legend()
@@ -539,4 +541,5 @@ def _two_digits(distance: float) -> str:
 
 
 def _shade(k: int) -> tuple[float, float, float, float]:
-    return plt.get_cmap("cividis")(min(k, 10) / 12)
+    colour: tuple[float, float, float, float] = plt.get_cmap("cividis")(min(k, 10) / 12)
+    return colour

@@ -4,7 +4,7 @@ A policy stands in the place of the draft length k. It is asked before each toke
 
     policy(rounds, drafted, rows) -> k
 
-    rounds    the rounds so far: what each proposed and accepted
+    rounds    the rounds so far, a sequence: what each proposed and accepted (see `specdecode.trace.fold`)
     drafted   the tokens drafted in this round so far
     rows      the rows they were drawn from
     k         how many tokens this round should have; drafting goes on while there are fewer
@@ -20,12 +20,13 @@ each claims is that it never changes the law.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import lru_cache
 
 import numpy as np
 
 from specdecode.checks import TokenIds, as_count, as_number
 from specdecode.cost import best_k
+from specdecode.trace import Round, fold
 
 __all__ = [
     "POLICIES",
@@ -40,7 +41,7 @@ __all__ = [
     "heuristic",
 ]
 
-Policy = Callable[[Sequence[Any], TokenIds, Sequence[np.ndarray]], int]
+Policy = Callable[[Sequence[Round], TokenIds, Sequence[np.ndarray]], int]
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ class Fixed:
     def __post_init__(self) -> None:
         as_count(self.k, "k", least=0)
 
-    def __call__(self, rounds: Sequence[Any], drafted: TokenIds, rows: Sequence[np.ndarray]) -> int:
+    def __call__(self, rounds: Sequence[Round], drafted: TokenIds, rows: Sequence[np.ndarray]) -> int:
         return self.k
 
 
@@ -84,7 +85,7 @@ class Heuristic:
 
     Examples
     --------
-    >>> from specdecode.speculative import Round
+    >>> from specdecode.trace import Round
     >>> policy = Heuristic(start=3)
     >>> policy([], [], []), policy([Round(3, 3, 4)], [], []), policy([Round(3, 1, 2)], [], [])
     (3, 5, 2)
@@ -96,12 +97,13 @@ class Heuristic:
     def __post_init__(self) -> None:
         as_count(self.longest, "longest", least=as_count(self.start, "start", least=1))
 
-    def __call__(self, rounds: Sequence[Any], drafted: TokenIds, rows: Sequence[np.ndarray]) -> int:
-        k = self.start
-        for each in rounds:
-            if each.proposed:  # a round without a draft says nothing of it
-                k = min(k + 2, self.longest) if each.accepted == each.proposed else max(k - 1, 1)
-        return k
+    def __call__(self, rounds: Sequence[Round], drafted: TokenIds, rows: Sequence[np.ndarray]) -> int:
+        return fold(self._after, rounds, self.start)
+
+    def _after(self, k: int, last: Round) -> int:
+        if not last.proposed:  # a round without a draft says nothing of it
+            return k
+        return min(k + 2, self.longest) if last.accepted == last.proposed else max(k - 1, 1)
 
 
 @dataclass(frozen=True)
@@ -123,7 +125,7 @@ class Best:
 
     Examples
     --------
-    >>> from specdecode.speculative import Round
+    >>> from specdecode.trace import Round
     >>> Best(draft_cost=0.1)([], [], []), Best(draft_cost=0.1)([Round(5, 5, 6)] * 20, [], [])
     (4, 16)
     """
@@ -138,10 +140,21 @@ class Best:
         if not 0 <= self.prior[0] <= self.prior[1] or not 0 < self.prior[1] < float("inf"):
             raise ValueError(f"prior is {self.prior}; want (accepted, tested) with 0 ≤ accepted ≤ tested")
 
-    def __call__(self, rounds: Sequence[Any], drafted: TokenIds, rows: Sequence[np.ndarray]) -> int:
-        accepted = self.prior[0] + sum(each.accepted for each in rounds)
-        tested = self.prior[1] + sum(min(each.accepted + 1, each.proposed) for each in rounds)
-        return max(1, best_k(min(accepted / tested, 1.0), self.draft_cost, self.longest))
+    def __call__(self, rounds: Sequence[Round], drafted: TokenIds, rows: Sequence[np.ndarray]) -> int:
+        accepted, tested = fold(_counted, rounds, (0, 0))
+        seen = (self.prior[0] + accepted) / (self.prior[1] + tested)
+        return _best_k(min(seen, 1.0), self.draft_cost, self.longest)
+
+
+def _counted(counts: tuple[int, int], last: Round) -> tuple[int, int]:
+    """Accepted and tested tokens, one round later."""
+    accepted, tested = counts
+    return accepted + last.accepted, tested + min(last.accepted + 1, last.proposed)
+
+
+@lru_cache  # asked before each token of a round, with the same answer
+def _best_k(alpha: float, draft_cost: float, longest: int) -> int:
+    return max(1, best_k(alpha, draft_cost, longest))
 
 
 @dataclass(frozen=True)
@@ -177,7 +190,7 @@ class Confident:
         as_count(self.longest, "longest", least=1)
         as_number(self.threshold, "threshold", 0, 1)
 
-    def __call__(self, rounds: Sequence[Any], drafted: TokenIds, rows: Sequence[np.ndarray]) -> int:
+    def __call__(self, rounds: Sequence[Round], drafted: TokenIds, rows: Sequence[np.ndarray]) -> int:
         if drafted and rows[-1][drafted[-1]] < self.threshold:
             return len(drafted)
         return min(len(drafted) + 1, self.longest)

@@ -150,7 +150,8 @@ def residual(p: Any, q: Any) -> np.ndarray:
     total = over.sum()
     if total == 0:
         raise ValueError("no entry of p exceeds q, so a rejection leaves nothing to draw from")
-    return divide(over, total)
+    row: np.ndarray = divide(over, total)
+    return row
 
 
 def total_variation(p: Any, q: Any) -> Any:

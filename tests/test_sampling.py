@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from specdecode import generate_speculative, verifiers
+from specdecode import checks, generate_speculative, verifiers
 from specdecode.exact import ancestral_law, distance, law
 from specdecode.models import MappedModel, next_rows
 from specdecode.sampling import Settings, draw, min_p, suppress, temperature, top_k, top_p
@@ -244,3 +244,20 @@ def test_filters_are_those_of_transformers(weights, k, mass, share):
             scores = getattr(theirs, warper)(value)(None, scores)
     expected = scores.softmax(-1)[0].numpy()
     np.testing.assert_allclose(Settings(top_k=k, top_p=mass, min_p=share)(row), expected, atol=1e-12)
+
+
+def test_settings_check_their_row_once(monkeypatch):
+    checks_made, check = [], checks._distributions
+    monkeypatch.setattr(checks, "_distributions", lambda *given: checks_made.append(1) or check(*given))
+    shape, row = Settings(0.7, top_k=5, top_p=0.9, min_p=0.01, suppress=[1]), [0.5, 0.3, 0.2]
+    checks_made.clear()
+    shaped = shape(row)
+    assert len(checks_made) == 1
+    by_hand = min_p(top_p(top_k(temperature(suppress(row, [1]), 0.7), 5), 0.9), 0.01)
+    assert np.array_equal(shaped, by_hand)
+    assert len(checks_made) == 6, "called one by one each checks what it is given"
+    for map_, setting in ((temperature, 0.7), (top_k, 2), (top_p, 0.9), (min_p, 0.1), (suppress, [0])):
+        with pytest.raises(ValueError, match=r"row: sums to 0\.9"):
+            map_([0.5, 0.4], setting)
+    with pytest.raises(ValueError, match=r"row: sums to 0\.9"):
+        shape([0.5, 0.4])

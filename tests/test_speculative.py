@@ -1,7 +1,10 @@
 """The generator: the first implementation's figures, exact laws, stops, cuts and counts."""
 
+import copy
+import functools
 import itertools
 import json
+import pickle
 from fractions import Fraction as F
 
 import numpy as np
@@ -10,13 +13,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from worlds import DRAFT, TARGET, Parity
 
-from specdecode import draft_from_target, generate_speculative, generate_target_only, random_markov
-from specdecode.drafts import ModelDraft, NGramDraft, PaddedDraft
+from specdecode import checks, draft_from_target, generate_speculative, generate_target_only, random_markov
+from specdecode.drafts import DRAFTS, ArgmaxDraft, ModelDraft, NGramDraft, PaddedDraft
 from specdecode.exact import ancestral_law, distance, law
 from specdecode.models import MappedModel, MarkovModel, RepetitionPenalty
-from specdecode.sampling import temperature
-from specdecode.speculative import Round, Trace, generate_batch, log_probabilities, stream_speculative
-from specdecode.verifiers import greedy, token
+from specdecode.policies import Best, Confident
+from specdecode.sampling import Settings, temperature
+from specdecode.speculative import (
+    Round,
+    Trace,
+    generate_batch,
+    log_probabilities,
+    play_round,
+    stream_speculative,
+)
+from specdecode.verifiers import RULES, greedy, token
 
 SIX = random_markov(6, seed=1)
 SIX_DRAFT = draft_from_target(SIX, agreement=0.7, seed=2)
@@ -442,3 +453,210 @@ def test_a_larger_draft_may_not_draft_what_the_target_lacks():
     wide = MarkovModel([[0.25, 0.25, 0.25, 0.25]] * 4)
     with pytest.raises(ValueError, match=r"can draft id 3, which the target, of V = 3, lacks"):
         generate_speculative(TARGET, PaddedDraft(wide, 3), [0], 2, 2, rng())
+
+
+# Rows are checked once, at the door
+
+
+class Foreign:
+    """A model that nobody vouches for, with or without several rows a pass."""
+
+    def __init__(self, model, many=True):
+        self.model, self.vocab_size = model, model.vocab_size
+        if many:
+            self.next_dists = lambda tokens, n: model.next_dists(tokens, n)
+
+    def next_dist(self, prefix):
+        return self.model.next_dist(prefix)
+
+
+class ForeignDraft:
+    """The same of a draft."""
+
+    def __init__(self, draft):
+        self.draft, self.vocab_size = draft, draft.vocab_size
+
+    def propose(self, prefix, k, draws):
+        return self.draft.propose(prefix, k, draws)
+
+
+@pytest.fixture
+def checked(monkeypatch):
+    """Rows as they are checked, one by one, each as the bytes it is made of."""
+    rows, check = [], checks._distributions
+
+    def counting(values, name, shape):
+        found = check(values, name, shape)
+        rows.extend(np.atleast_2d(found))
+        return found
+
+    monkeypatch.setattr(checks, "_distributions", counting)
+    return rows
+
+
+def distinct_rows(model, size):
+    """A model with another row at each length of the prefix, so that rows can be told apart."""
+
+    class Lengths:
+        vocab_size = model.vocab_size
+
+        def next_dist(self, prefix):
+            row = model.next_dist(prefix) * (1 + 1e-3 * (np.arange(size) + len(prefix)))
+            return row / row.sum()
+
+    return Lengths()
+
+
+@pytest.mark.parametrize("k", [4, Confident(0.2, longest=4)], ids=["k = 4", "a policy"])
+@pytest.mark.parametrize("make", DRAFTS.values(), ids=DRAFTS)
+@pytest.mark.parametrize("rule", RULES.values(), ids=lambda rule: rule.name)
+def test_each_row_of_a_round_is_checked_once(checked, rule, make, k):
+    """Of foreign models; those that the draft looks at to choose a token are rows of its own."""
+    target, model = distinct_rows(SIX, 6), distinct_rows(SIX_DRAFT, 6)
+    done, _ = play_round(target, make(model), [0, 1, 2, 0, 1], k, rng(1), rule.verify)
+    asked = 0 if make is DRAFTS["ngram"] else done.proposed
+    assert len(checked) == done.proposed + 1 + asked
+    assert len({row.tobytes() for row in checked}) == len(checked), "a row was checked twice"
+
+
+def test_a_foreign_stack_is_checked_once_and_a_checked_table_never(checked):
+    foreign = Foreign(SIX), ForeignDraft(NGramDraft(6))
+    checked.clear()
+    done, _ = play_round(*foreign, [0, 1, 2, 0, 1, 2, 0], 3, rng())
+    assert len(checked) == 2 * done.proposed + 1
+    checked.clear()
+    generate_speculative(SIX, SIX_DRAFT, [0], 40, 4, rng())
+    generate_target_only(SIX, [0], 40, rng())
+    assert checked == []
+    generate_target_only(Foreign(SIX), [0], 40, rng())
+    assert len(checked) == 40
+
+
+def test_who_wraps_a_rule_is_checked_and_called():
+    """Only the rule itself has a way around its checks: not what looks like it."""
+    calls = []
+
+    @functools.wraps(token)
+    def mine(*arguments):
+        calls.append([type(argument) for argument in arguments[1:3]])
+        return token(*arguments)
+
+    plain = generate_speculative(SIX, SIX_DRAFT, [0], 30, 3, rng())
+    assert generate_speculative(SIX, SIX_DRAFT, [0], 30, 3, rng(), verifier=mine) == plain
+    assert calls == [[np.ndarray, np.ndarray]] * plain.target_passes
+
+
+class Reassigned(MarkovModel):
+    """A subclass whose rows were never checked."""
+
+    def next_dists(self, tokens, n):
+        return np.full((n, 6), 0.25)
+
+
+class Between(ModelDraft):
+    """A subclass that comes between the rows and their check."""
+
+    def propose(self, prefix, k, draws):
+        tokens, rows = super().propose(prefix, k, draws)
+        return tokens, rows / 2
+
+
+def patched(thing, **methods):
+    for name, method in methods.items():
+        setattr(thing, name, method)
+    return thing
+
+
+@pytest.mark.parametrize(
+    ("target", "draft", "says"),
+    [
+        (Reassigned(SIX.rows), SIX_DRAFT, r"Reassigned rows: row 0 sums to 1\.5"),
+        (SIX, Reassigned(SIX.rows), r"Reassigned rows: row 0 sums to 1\.5"),
+        (SIX, patched(MarkovModel(SIX.rows), next_dists=lambda tokens, n: np.full((n, 6), 0.25)), "1\\.5"),
+        (SIX, Between(SIX_DRAFT), r"draft rows: row 0 sums to 0\.5"),
+        (
+            patched(MarkovModel(SIX.rows), next_dists=lambda tokens, n: np.full((n, 6), 0.25)),
+            SIX_DRAFT,
+            r"MarkovModel rows: row 0 sums to 1\.5",
+        ),
+        (
+            SIX,
+            patched(ModelDraft(SIX_DRAFT), propose=lambda prefix, k, draws: ([0], np.full((1, 6), 0.25))),
+            r"draft rows: row 0 sums to 1\.5",
+        ),
+    ],
+    ids=["subclass", "subclass to draft", "patched to draft", "between", "patched", "patched draft"],
+)
+def test_nothing_passes_unchecked_in_the_coat_of_what_is_trusted(target, draft, says):
+    with pytest.raises(ValueError, match=says):
+        generate_speculative(target, draft, [0], 5, 3, rng())
+
+
+def test_a_round_of_a_draft_of_another_size_is_told():
+    with pytest.raises(ValueError, match=r"draft rows: shape \(3, 5\); want \(3, 6\)"):
+        play_round(SIX, random_markov(5, 1), [0], 3, rng())
+
+
+def test_a_table_stays_what_it_was_when_it_was_checked():
+    model = MarkovModel(SIX.rows)
+    for same in (model, copy.copy(model), copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        assert np.array_equal(same.rows, SIX.rows)
+        with pytest.raises(ValueError, match="WRITEABLE"):
+            same.rows.flags.writeable = True
+    with pytest.raises(ValueError, match=r"rows: row 0 sums to 1\.99"):
+        model.rows = 2 * SIX.rows
+    row = model.next_dist([0])
+    row[:] = 7.0  # the caller's own
+    assert np.array_equal(model.rows, SIX.rows)
+
+
+def test_rows_that_are_written_to_after_they_were_handed_over_do_no_harm():
+    """A draft and a target that share one buffer: the target is asked while the draft's rows are in use."""
+    buffer = np.empty((4, 6))
+
+    class Sharing:
+        vocab_size = 6
+
+        def next_dists(self, tokens, n):
+            buffer[:n] = SIX.next_dists(tokens, n)
+            return buffer[:n]
+
+        def next_dist(self, prefix):
+            return self.next_dists(prefix, 1)[0]
+
+        def propose(self, prefix, k, draws):
+            tokens, buffer[:k] = ModelDraft(SIX_DRAFT).propose(prefix, k, draws)
+            return tokens, buffer[:k]
+
+    class Draft(Sharing):
+        next_dist = next_dists = None
+
+    plain = generate_speculative(SIX, SIX_DRAFT, [0], 60, 3, rng(3))
+    for k in (3, lambda rounds, drafted, rows: 3):
+        assert generate_speculative(Sharing(), Draft(), [0], 60, k, rng(3)) == plain
+
+
+# Same seed, same tokens, from one version to the next: written down before the checks moved to the door.
+STORED = {
+    "token": ("152052433525235240152524", "152015015015015015015015", "152401015243541520101502"),
+    "block": ("152052415241501501531010", "152015015015015015015015", "150105241531524152315415"),
+    "greedy": ("150150150150150150150150", "150150150150150150150150", "152431501501501501501501"),
+    "one_hot": ("101524315340152431520153", "152401015315015015350152", "152401015243541520101502"),
+    "sampler_match": ("150150154340015010124015", "150150154315015015352015", "152015015243415241525015"),
+    "typical": ("152015015241501534150150", "152015015241501524350150", "150150150150150124150150"),
+    "lenient": ("152052415241501524015253", "152015015015015015015015", "152401524015234315015015"),
+    "mixture": ("152052415241501550153150", "152015015015015015015015", "152401015243150015015415"),
+}
+
+
+@pytest.mark.parametrize("name", STORED)
+def test_the_tokens_of_a_seed_stay(name):
+    shaped = [MappedModel(model, Settings(0.7, top_k=5, top_p=0.95)) for model in (SIX, SIX_DRAFT)]
+    runs = [
+        (SIX, SIX_DRAFT, 4),
+        (*shaped, Best(0.1)),
+        (RepetitionPenalty(SIX, 1.5), ArgmaxDraft(SIX_DRAFT), Confident(0.4)),
+    ]
+    for (target, draft, k), stored in zip(runs, STORED[name]):
+        trace = generate_speculative(target, draft, [0], 24, k, rng(11), verifier=RULES[name].verify)
+        assert "".join(map(str, trace.tokens)) == stored

@@ -18,11 +18,13 @@ from specdecode.rule import acceptance, total_variation
 from specdecode.sampling import draw, temperature
 from specdecode.speculative import play_round
 from specdecode.verifiers import (
+    RULES,
     block,
     greedy,
     is_lossy,
     lenient,
     mixture,
+    on_checked_rows,
     one_hot,
     replacement,
     sampler_match,
@@ -137,22 +139,66 @@ def test_when_rounding_alone_rejects_the_token_comes_from_the_target():
     assert token([1], [q], [p, p], Scripted(LAST, 0.1)) == [0]
 
 
+class Lazy:
+    """Rows that are made when they are read; what is None cannot be read as one."""
+
+    def __init__(self, rows):
+        self.rows, self.read = rows, []
+
+    def __len__(self):
+        return len(self.rows)
+
+    def __getitem__(self, i):
+        self.read.append(i)
+        return self.rows[i]
+
+
 def test_rows_may_be_lazy_and_untouched_ones_are_never_read():
-    class Lazy:
-        def __init__(self, rows):
-            self.rows, self.read = rows, []
-
-        def __len__(self):
-            return len(self.rows)
-
-        def __getitem__(self, i):
-            self.read.append(i)
-            return self.rows[i]
-
     p, q = Lazy([[0.0, 1.0], None, None]), Lazy([[1.0, 0.0], None])
     assert token([0, 0], q, p, Scripted(0.5, 0.5)) == [1]
     assert p.read == [0]
     assert q.read == [0]
+
+
+@pytest.mark.parametrize("rule", [token, one_hot, sampler_match, greedy, lenient, mixture, typical])
+def test_no_rule_reads_past_a_rejection(rule):
+    p, q = Lazy([[0.0, 1.0], None, None]), Lazy([[1.0, 0.0], None])
+    assert rule([0, 0], q, p, Scripted(*[LAST] * 3)) == [1]
+    assert p.read == [0]
+    assert q.read == ([0] if rule in (token, lenient, mixture) else [])
+
+
+def test_each_row_is_read_once_and_the_bonus_row_only_for_a_bonus():
+    row, k = [0.5, 0.5], 3
+    for rule in (token, block, one_hot, lenient, mixture):
+        p, q = Lazy([row] * (k + 1)), Lazy([row] * k)
+        assert len(rule([0] * k, q, p, Scripted(*[0.0] * (k + 1)))) == k + 1
+        assert p.read == [*range(k + 1)]
+        assert q.read == ([] if rule is one_hot else [*range(k)])
+    p, q = Lazy([[0.0, 1.0], [0.0, 1.0], None]), Lazy([row] * 2)
+    assert block([0, 0], q, p, Scripted(*[LAST] * 3)) == [1]
+    assert p.read == q.read == [0, 1], "no part of the draft was kept, so there is no bonus"
+
+
+@pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
+def test_a_rule_is_the_same_without_its_door(rule):
+    rng = np.random.default_rng(0)
+    inside = on_checked_rows(rule.verify)
+    assert inside is rule.on_checked is not rule.verify
+    for seed in range(50):
+        p, q = rng.dirichlet(np.ones(4), 4), rng.dirichlet(np.ones(4), 3)
+        drafted = [draw(row, rng.random()) for row in q]
+        emitted = [verify(drafted, q, p, np.random.default_rng(seed)) for verify in (rule.verify, inside)]
+        assert emitted[0] == emitted[1]
+    assert on_checked_rows(partial(rule.verify)).func is inside
+
+
+def test_what_a_rule_does_not_read_it_does_not_ask_for():
+    assert one_hot([1], None, [[0.0, 1.0]] * 2, Scripted(0.5, 0.5)) == [1, 1]
+    with pytest.raises(ValueError, match=r"draft_tokens\[0\] is 2; want a token id from 0 to 1"):
+        one_hot([2], None, [[0.5, 0.5]] * 2, Scripted(0.5, 0.5))
+    with pytest.raises(ValueError, match="target_dists has 1 rows for k = 1"):
+        one_hot([1], None, [[0.5, 0.5]], Scripted(0.5, 0.5))
 
 
 def test_inputs_are_not_written_to():
