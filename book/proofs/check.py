@@ -289,7 +289,7 @@ def read_by_coqchk(folder: Path) -> None:
 # Altered programs.
 
 
-def listed_alterations(folder: Path) -> tuple[list[dict[str, Any]], list[dict]]:
+def listed_alterations(folder: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """The wrong alterations and the harmless ones.
 
     Raises

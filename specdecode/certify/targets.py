@@ -5,12 +5,15 @@ Each is small in paths, whatever else is large about it. Their rows are rational
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
-from specdecode.models import Model
+from specdecode.models import Model, next_rows
+from specdecode.sampling import inverse_cdf
 
-__all__ = ["Certain", "Remembers", "Widened"]
+__all__ = ["Certain", "Kept", "Remembers", "Widened"]
 
 
 class Remembers:
@@ -109,3 +112,49 @@ class Certain:
             place, tuple(int(x == place % self.vocab_size) for x in range(self.vocab_size))
         )
         return np.array([Fraction(w, sum(weights)) for w in weights], dtype=object)
+
+
+class Kept:
+    """A model in another arithmetic, whose rows are kept: every path of an enumeration begins like another.
+
+    Parameters
+    ----------
+    model : Model
+        A pure function of its prefix.
+    dtype : dtype
+        Of the rows it hands out; each is a copy, for whoever gets it may write to it.
+
+    Examples
+    --------
+    >>> Kept(Certain(2, {0: (1, 3)}), float).next_dist([])
+    array([0.25, 0.75])
+    """
+
+    def __init__(self, model: Model, dtype: DTypeLike) -> None:
+        self.model, self.dtype, self.vocab_size = model, dtype, model.vocab_size
+        self._rows: dict[tuple[int, ...], np.ndarray] = {}
+        self._exact: dict[tuple[int, ...], np.ndarray] = {}
+
+    def __repr__(self) -> str:
+        return f"Kept({self.model!r}, {self.dtype!r})"
+
+    def exact(self, prefix: Sequence[int]) -> np.ndarray:
+        """The row in the model's own arithmetic; not to be written to."""
+        text = tuple(prefix)
+        if text not in self._exact:
+            self._exact[text] = next_rows(self.model, text, 1)[0]
+        return self._exact[text]
+
+    def draw(self, prefix: Sequence[int], u: Any) -> int:
+        """The next token, drawn from the exact row with one uniform."""
+        return inverse_cdf(self.exact(prefix), u)
+
+    def next_dist(self, prefix: Sequence[int]) -> np.ndarray:
+        text = tuple(prefix)
+        if text not in self._rows:
+            self._rows[text] = self.exact(text).astype(self.dtype)
+        return self._rows[text].copy()
+
+    def next_dists(self, tokens: Sequence[int], n: int) -> np.ndarray:
+        start = len(tokens) - n + 1
+        return np.array([self.next_dist(tokens[: start + i]) for i in range(n)])

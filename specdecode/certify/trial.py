@@ -9,13 +9,13 @@ from math import prod
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
+from specdecode.certify.targets import Kept
 from specdecode.certify.worlds import World
 from specdecode.checks import as_tokens
 from specdecode.drafts import as_draft
 from specdecode.exact import Fault, Inexact, Law, NotReproducible, TooLarge, ancestral_law
-from specdecode.models import MappedModel, MarkovModel, Model, next_rows
-from specdecode.sampling import draw
 
 __all__ = ["GeneratorTrial", "Trial", "VerifierTrial", "has_stop", "name_of", "takes", "world_in_floats"]
 
@@ -80,25 +80,27 @@ class VerifierTrial(Trial):
 
     certifier = "certify"
 
-    def __init__(self, function: Callable[..., Any], arithmetic: type = float) -> None:
+    def __init__(self, function: Callable[..., Any], dtype: DTypeLike = float) -> None:
         super().__init__(function)
-        self.arithmetic = arithmetic
+        self.dtype = dtype
 
     def text_length(self, world: World) -> int:
         return world.k + 1
 
     def once(self, world: World) -> Callable[[Any], Outcome]:
-        draft, vocab_size = as_draft(world.draft), world.target.vocab_size
+        target = Kept(world.target, self.dtype)
+        drafts = as_draft(world.draft) if world.looks_up else _Sampled(world.draft, self.dtype)
+        empty = np.empty((0, target.vocab_size), dtype=self.dtype)
 
         def run(rng: Any) -> Outcome:
-            drafted, q = draft.propose(world.prefix, world.k, rng)
-            p = next_rows(world.target, [*world.prefix, *drafted], len(drafted) + 1)
-            emitted = self.emitted(drafted, q, p, rng, vocab_size)
+            drafted, q = drafts.propose(world.prefix, world.k, rng)
+            p = target.next_dists([*world.prefix, *drafted], len(drafted) + 1)
+            rows = np.asarray(q).astype(self.dtype) if len(drafted) else empty
+            emitted = self.emitted(drafted, rows, p, rng, target.vocab_size)
             if isinstance(emitted, Fault):
                 return emitted
             while len(emitted) <= world.k:
-                row = next_rows(world.target, [*world.prefix, *emitted], 1)[0]
-                emitted.append(draw(row, rng.random()))
+                emitted.append(target.draw([*world.prefix, *emitted], rng.random()))
             return tuple(emitted)
 
         return run
@@ -108,11 +110,7 @@ class VerifierTrial(Trial):
     ) -> list[int] | Fault:
         """What the function returns for one round, or the fault it committed."""
         self.drafted = tuple(drafted)
-        given: list[np.ndarray] = [
-            np.array(drafted, dtype=np.int64),
-            np.asarray(q).astype(self.arithmetic),
-            np.asarray(p).astype(self.arithmetic),
-        ]
+        given = np.array(drafted, dtype=np.int64), q.astype(self.dtype), p.astype(self.dtype)
         kept = [array.copy() for array in given]
         tokens = _called(lambda: self.function(*given, rng), vocab_size)
         self.written |= any(not np.array_equal(a, b) for a, b in zip(given, kept))
@@ -158,16 +156,23 @@ class GeneratorTrial(Trial):
         return run
 
 
-def _in_floats(model: Model) -> Model:
-    if isinstance(model, MarkovModel):
-        return MarkovModel(model.rows.astype(float))
-    return MappedModel(model, lambda row: row.astype(float))
+class _Sampled:
+    """The draft of a world, sampled from its exact rows, which are handed over in another arithmetic."""
+
+    def __init__(self, model: Any, dtype: DTypeLike) -> None:
+        self._model, self.vocab_size = Kept(model, dtype), model.vocab_size
+
+    def propose(self, prefix: Sequence[int], k: int, rng: Any) -> tuple[list[int], np.ndarray]:
+        text = list(prefix)
+        for _ in range(k):
+            text.append(self._model.draw(text, rng.random()))
+        return text[len(prefix) :], self._model.next_dists(text[:-1], k)
 
 
 def world_in_floats(world: World) -> World:
     """The same world with rows of floats, as a sampler is handed them; a look-up stays as it is."""
-    draft = world.draft if world.looks_up else _in_floats(world.draft)  # type: ignore[arg-type]
-    return replace(world, target=_in_floats(world.target), draft=draft)
+    draft: Any = world.draft if world.looks_up else Kept(world.draft, float)  # type: ignore[arg-type]
+    return replace(world, target=Kept(world.target, float), draft=draft)
 
 
 def _called(call: Callable[[], Any], vocab_size: int) -> list[int] | Fault:

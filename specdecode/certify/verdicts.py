@@ -281,7 +281,7 @@ def _further_notes(trial: VerifierTrial, worlds: Sequence[World]) -> list[str]:
         notes.append(f"with nothing drafted (k = 0) it {emitted}")
     elif _plainly(trial, row) != {x: Fraction(mass) for x, mass in enumerate(row[0].tolist())}:
         notes.append("with nothing drafted (k = 0) it does not draw from the target's row")
-    rational = VerifierTrial(trial.function, arithmetic=object)
+    rational = VerifierTrial(trial.function, dtype=object)
     small = [
         world for world in worlds if world.k == 1 and next_rows(world.target, world.prefix, 1).dtype == object
     ]

@@ -20,7 +20,7 @@ from specdecode.adapters.servers.settings import (
     refuse_same,
 )
 from specdecode.adapters.servers.turns import Answers, draw
-from specdecode.sameness import Sameness, compare_samples
+from specdecode.certify.same import Sameness, compare_samples
 
 __all__ = ["compare_servers"]
 
