@@ -82,8 +82,8 @@ def _programs(args: argparse.Namespace) -> dict[str, Any]:
 
 def same_programs(names: list[str], options: dict[str, Any]) -> dict[str, Any]:
     """In the child: the comparison of two programs as plain data."""
-    from specdecode.loading import load_function
     from specdecode.certify.same import same_law
+    from specdecode.loading import load_function
 
     programs, tolerance = [], 1e-12
     for name in names:
