@@ -1,6 +1,6 @@
 """The answer to "does this sampler emit exactly p?", with its evidence."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from typing import Any
 
@@ -28,6 +28,8 @@ class Check:
     p_value : float or None
         Of the G-test; None if enumerated.
     passed : bool
+    resolution : float or None
+        If sampled: the smallest distance that would have been seen here with probability 0.99.
     """
 
     world: str
@@ -38,6 +40,7 @@ class Check:
     total_variation: Fraction | None
     p_value: float | None
     passed: bool
+    resolution: float | None = None
 
 
 @dataclass(frozen=True)
@@ -107,6 +110,18 @@ def simple(value: Fraction | float) -> Fraction | float:
     return near if abs(near - Fraction(value)) < 1e-12 else value
 
 
+def _told(bounds: dict[str, Any]) -> str:
+    """The bounds in a line: sizes as ranges."""
+    parts = []
+    for name, value in bounds.items():
+        if isinstance(value, list):
+            value = f"{value[0]}" if len(value) == 1 else f"{value[0]} to {value[-1]}" if value else "none"
+        elif isinstance(value, float):
+            value = f"{value:.0e}"
+        parts.append(f"{name} {value}")
+    return ", ".join(parts)
+
+
 def as_float(value: Fraction | float | None) -> float | None:
     """A number for JSON, which has no fractions."""
     return None if value is None else float(value)
@@ -145,6 +160,14 @@ class Certificate:
         Why it was sampled.
     witness : Witness or None
     notes : tuple of str
+    bounds : dict
+        What was looked at, and nothing is said of what lies beyond: "V", "k", "tokens", "prompts", "rounds",
+        "batch" and "calls" with the sizes of the worlds, "dtype", "gap", the smallest difference between an
+        entry of the target and one of the draft that the tolerance does not hide, and "seed".
+    unreached : tuple of str
+        "file:first-last" for lines of the sampler's own that no world ran.
+    edges : str
+        What coins of exactly 0 and 1 − 2⁻⁵³ do: "nothing forbidden", "not tried", or what came out.
     """
 
     subject: str
@@ -158,6 +181,20 @@ class Certificate:
     reason: str | None
     witness: Witness | None
     notes: tuple[str, ...]
+    bounds: dict[str, Any] = field(default_factory=dict)
+    unreached: tuple[str, ...] = ()
+    edges: str = "not tried"
+
+    @property
+    def law_verdict(self) -> str:
+        """The verdict on the law alone, edge coins aside."""
+        by_a_coin = self.witness is not None and self.witness.how not in ("enumerated", "sampled")
+        return "exact" if by_a_coin else self.verdict
+
+    @property
+    def has_power(self) -> bool:
+        """Whether a wrong sampler could have been seen: where nothing could differ, nothing has passed."""
+        return self.method == "enumerated" or any((check.resolution or 1) < 1 for check in self.checks)
 
     def require_exact(self) -> "Certificate":
         """Return the certificate if its verdict is "exact"; raise AssertionError with the evidence if not."""
@@ -166,28 +203,46 @@ class Certificate:
         return self
 
     def __str__(self) -> str:
-        lines = [f"{self.subject}: {self.verdict}"]
-        if self.verdict == "exact" and self.total_variation is not None:
-            paths = sum(check.paths or 0 for check in self.checks)
-            lines.append(
-                f"  enumerated: {len(self.checks)} worlds, {paths} paths; largest total variation "
-                f"{float(self.total_variation):.1e}, allowed {self.tolerance:g}"
-            )
-        elif self.witness is not None and self.total_variation is not None:
-            lines.append(
-                f"  {self.method}; largest total variation on a world {readable(self.total_variation)}"
-            )
+        lines = [f"{self.subject}: {self.verdict}", f"  law         {self._law()}"]
+        if self.method == "sampled":
+            lines += [f"  sampled, because {self.reason}", *(f"  {line}" for line in self._resolutions())]
+        if self.edges != "not tried":
+            lines.append(f"  edge coins  {self.edges}")
+        if self.witness is not None:
             lines += [f"  {line}" for line in str(self.witness).split("\n")]
-        if self.reason:
-            lines.append(f"  sampled, because {self.reason}")
-        if self.resolution is not None:
-            draws = sum(check.draws or 0 for check in self.checks)
-            lines.append(
-                f"  {draws} texts, alpha {self.alpha:g}; a total variation of {self.resolution:.2g} "
-                f"would have been seen with probability 0.99, a smaller one perhaps not"
+        lines += [f"  bounds      {told}" for told in [_told(self.bounds)] if told]
+        for reach in self.unreached:
+            lines.append(f"  unreached   {reach} never ran; nothing is said of it")
+        return "\n".join([*lines, *(f"  note: {note}" for note in self.notes)])
+
+    def _law(self) -> str:
+        """What was found of the law, in a line."""
+        if self.method == "sampled":
+            apart = (
+                "" if self.total_variation is None else f", {readable(self.total_variation)} off in a sample"
             )
-        lines += [f"  note: {note}" for note in self.notes]
-        return "\n".join(lines)
+            return f"{self.law_verdict}{apart}"
+        paths, largest = sum(check.paths or 0 for check in self.checks), as_float(self.total_variation) or 0.0
+        passed = f"{len(self.checks)} worlds, {paths} paths; largest total variation"
+        allowed = f"allowed {self.tolerance:g}"
+        if self.law_verdict == "exact":
+            return f"exact, enumerated: {passed} {largest:.1e}, {allowed}"
+        return f"not exact, enumerated; largest total variation on a world {readable(largest)}, {allowed}"
+
+    def _resolutions(self) -> list[str]:
+        """What sampling would have seen."""
+        draws = sum(check.draws or 0 for check in self.checks)
+        if not self.has_power:
+            return [f"{draws} texts, of which none could have shown anything: too few of any one outcome"]
+        lines = [
+            f"{draws} texts, alpha {self.alpha:g}; a total variation of {self.resolution:.2g} "
+            f"would have been seen with probability 0.99, a smaller one perhaps not"
+        ]
+        return lines + [
+            f"  {check.world}, k = {check.k}: {check.resolution:.2g}"
+            for check in self.checks
+            if check.resolution
+        ]
 
     def to_dict(self) -> dict[str, Any]:
         """The certificate as plain data for JSON; its keys are on the book's page of commands."""
@@ -220,4 +275,7 @@ class Certificate:
             "worlds": checks,
             "witness": witness,
             "notes": list(self.notes),
+            "bounds": self.bounds,
+            "unreached": list(self.unreached),
+            "edges": self.edges,
         }

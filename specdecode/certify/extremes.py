@@ -12,20 +12,27 @@ import numpy as np
 
 from specdecode.certify.certificate import Witness
 from specdecode.certify.trial import GeneratorTrial, Trial, VerifierTrial
-from specdecode.certify.worlds import World, extreme_worlds
+from specdecode.certify.worlds import World
 from specdecode.exact import Fault, Inexact, LazyGenerator, NotReproducible, Numbers, TooLarge, walk
 from specdecode.models import next_rows
 
 __all__ = ["EXTREMES", "at_the_extremes"]
 
 EXTREMES = (0.0, 1 - 2.0**-53)  # the least and the greatest uniform a generator of 53 bits gives
+_TEXTS = 1000  # that may be drafted
 _DRAWS = 100  # so many are extreme that only a loop which waits for another one outlives them
 
 
-def at_the_extremes(trial: Trial) -> Witness | None:
-    """The witness of a sampler that lets out what the target forbids, or a fault, at an extreme coin."""
-    for world in extreme_worlds():
-        if isinstance(trial, GeneratorTrial):
+def at_the_extremes(trial: Trial, worlds: Sequence[World]) -> Witness | None:
+    """The witness of a sampler that lets out what the target forbids, or a fault, at an extreme coin.
+
+    Of the worlds those are tried whose drafts are sampled from few texts.
+    """
+    for world in worlds:
+        if world.looks_up or world.target.vocab_size**world.k > _TEXTS:
+            continue
+        world = replace(world, calls=1)
+        if isinstance(trial, GeneratorTrial) and world.n_tokens is None:
             world = replace(world, n_tokens=world.k + 1)
         for u in EXTREMES:
             for outcome in _outcomes(trial, world, u):

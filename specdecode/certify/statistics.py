@@ -2,10 +2,13 @@
 
 A G-test compares the counts of sampled texts with a law, or with those of another sample. Its level is far
 out in the tail, where Pearson's statistic with the customary five counts a bin raises many times too many
-alarms; so rare outcomes are merged until each bin expects fifty.
+alarms; so rare outcomes are merged until each bin expects fifty. Where that leaves a single bin, one half of
+the texts says which outcomes to look at, and the other half is tested for them exactly.
 """
 
 from collections.abc import Mapping
+from fractions import Fraction
+from math import comb
 from typing import Any
 
 import numpy as np
@@ -55,7 +58,7 @@ def g_test(counts: Mapping[Any, int], reference: Mapping[Any, Any]) -> tuple[flo
         bins[-1] = (bins[-1][0] + observed, bins[-1][1] + expected)
     degrees = max(len(bins) - 1, 0)
     if degrees == 0:
-        return 1.0, 0
+        return _by_an_event(counts, reference), 0
     statistic = 2 * sum(o * np.log(o / e) for o, e in bins if o)
     return _p_value(statistic, degrees), degrees
 
@@ -94,7 +97,7 @@ def two_sample_test(counts_a: Mapping[Any, int], counts_b: Mapping[Any, int]) ->
     if open_bin.any() and bins:
         bins[-1] += open_bin
     if len(bins) < 2:
-        return 1.0, 0
+        return _by_a_shared_event(counts_a, counts_b), 0
     observed = np.array(bins, dtype=float)
     expected = np.outer(observed.sum(axis=1), observed.sum(axis=0)) / observed.sum()
     return _p_value(2 * special.xlogy(observed, observed / expected).sum(), len(bins) - 1), len(bins) - 1
@@ -103,6 +106,42 @@ def two_sample_test(counts_a: Mapping[Any, int], counts_b: Mapping[Any, int]) ->
 def _p_value(statistic: float, degrees: int) -> float:
     """Probability that a chi-square variable is larger."""
     return float(special.chdtrc(degrees, statistic))
+
+
+def _by_an_event(counts: Mapping[Any, int], reference: Mapping[Any, Any]) -> float:
+    """Exact p-value of how often half of the texts fall where the other half found too many."""
+    first, second = _halves(counts)
+    n = sum(first.values())
+    event = [o for o in first if first[o] > n * float(reference.get(o, 0))]
+    chance = min(1.0, sum(float(reference.get(o, 0)) for o in event))
+    hits, n = sum(second.get(o, 0) for o in event), sum(second.values())
+    return float(special.bdtrc(hits - 1, n, chance)) if hits else 1.0
+
+
+def _by_a_shared_event(counts_a: Mapping[Any, int], counts_b: Mapping[Any, int]) -> float:
+    """As `_by_an_event`, for two samples: by Fisher's exact test, both ways."""
+    if not sum(counts_a.values()) or not sum(counts_b.values()):
+        return 1.0
+    (first_a, second_a), (first_b, second_b) = _halves(counts_a), _halves(counts_b)
+    n_a, n_b = max(1, sum(first_a.values())), max(1, sum(first_b.values()))
+    event = {o for o in first_a if first_a[o] * n_b > first_b.get(o, 0) * n_a}
+    hits_a, hits_b = (sum(half.get(o, 0) for o in event) for half in (second_a, second_b))
+    n_a, n_b = sum(second_a.values()), sum(second_b.values())
+    hits = hits_a + hits_b
+    ways = sum(comb(n_a, x) * comb(n_b, hits - x) for x in range(hits_a, min(n_a, hits) + 1))
+    return float(Fraction(ways, comb(n_a + n_b, hits))) if hits else 1.0
+
+
+def _halves(counts: Mapping[Any, int]) -> tuple[dict[Any, int], dict[Any, int]]:
+    """The texts behind some counts, shared out between two halves at random; the same for the same counts."""
+    outcomes = sorted(counts, key=repr)
+    numbers = [counts[o] for o in outcomes]
+    rng = np.random.default_rng(0)
+    half: Any = (
+        rng.multivariate_hypergeometric(numbers, sum(numbers) // 2, method="marginals") if numbers else []
+    )
+    first = {o: int(x) for o, x in zip(outcomes, half)}
+    return first, {o: counts[o] - first[o] for o in outcomes}
 
 
 def resolution(n: float, degrees: int, alpha: float, power: float = 0.99) -> float:

@@ -79,7 +79,9 @@ class Widened:
 
     def next_dist(self, prefix: Sequence[int]) -> np.ndarray:
         row = np.zeros(self.vocab_size)
-        row[list(self.ids)] = self.model.next_dist([self._narrow.get(name, 0) for name in prefix]).astype(float)
+        row[list(self.ids)] = self.model.next_dist([self._narrow.get(name, 0) for name in prefix]).astype(
+            float
+        )
         return row
 
 

@@ -8,21 +8,29 @@ be enumerated is sampled, and the certificate says so, and why.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
+from specdecode.certify.bounds import bounds_of
 from specdecode.certify.certificate import Certificate, Check
+from specdecode.certify.edges import edge_worlds
 from specdecode.certify.enumerated import confirmed, enumerated
 from specdecode.certify.extremes import at_the_extremes
+from specdecode.certify.reached import Watch
 from specdecode.certify.sampled import sampled
 from specdecode.certify.trial import GeneratorTrial, Trial, VerifierTrial, has_stop, name_of, takes
-from specdecode.certify.worlds import World, generator_worlds, verifier_worlds
+from specdecode.certify.worlds import (
+    World,
+    extreme_worlds,
+    generator_worlds,
+    small_verifier_worlds,
+    verifier_worlds,
+)
 from specdecode.checks import as_count, as_level, as_number
 from specdecode.exact import Fault, Inexact, NotReproducible, TooLarge, against, distance, law
-from specdecode.models import next_rows
 from specdecode.verifiers import Verifier, is_lossy
 
 __all__ = ["certify", "certify_generator", "distance_on"]
@@ -86,12 +94,10 @@ def certify(
     'not exact'
     """
     takes(verifier, 4, "verifier(draft_tokens, draft_dists, target_dists, rng)")
-    battery = _settled(verifier_worlds() if worlds is None else worlds, tolerance, draws, alpha)
-    trial = VerifierTrial(verifier)
-    found = _judge(trial, battery, tolerance, draws, alpha, seed, track)
+    question = _Question(tolerance, draws, alpha, seed, track)
+    found = question.ask(VerifierTrial(verifier), worlds, verifier_worlds(seed))
     if found.verdict == "exact":
-        found = _with_extremes(found, trial)
-        found = replace(found, notes=(*found.notes, *_further_notes(trial, battery)))
+        found = replace(found, notes=(*found.notes, *_further_notes(VerifierTrial(verifier), found)))
     return _as_it_says(found, verifier)
 
 
@@ -137,20 +143,20 @@ def certify_generator(
     'exact'
     """
     takes(generate, 6, "generate(target, draft, prefix, n_tokens, k, rng)")
-    battery = _settled(generator_worlds() if worlds is None else worlds, tolerance, draws, alpha)
+    question = _Question(tolerance, draws, alpha, seed, track)
     trial, notes = GeneratorTrial(generate), []
+    battery = list(generator_worlds(seed) if worlds is None else worlds)
+    chosen = battery
     if not has_stop(generate):
-        battery = [world for world in battery if world.stop is None]
+        chosen = [world for world in chosen if world.stop is None]
         notes.append("stop tokens not tested: it takes no `stop`")
-    refusal = _refusal_of_look_ups(trial, battery)
+    refusal = _refusal_of_look_ups(trial, chosen)
     if refusal:
-        battery = [world for world in battery if not world.looks_up]
+        chosen = [world for world in chosen if not world.looks_up]
         notes.append(f"drafts with `propose` not tested: handed one, it {refusal}")
-    if not battery:
+    if battery and not chosen:
         raise ValueError("no world is left to judge it on; want one without stop tokens and look-ups")
-    found = _judge(trial, battery, tolerance, draws, alpha, seed, track)
-    if found.verdict == "exact":
-        found = _with_extremes(found, trial)
+    found = question.ask(trial, None if worlds is None else chosen, chosen)
     return _as_it_says(replace(found, notes=(*found.notes, *notes)), generate)
 
 
@@ -201,62 +207,104 @@ def _refusal_of_look_ups(trial: Trial, worlds: Sequence[World]) -> str | None:
     return None
 
 
-def _settled(worlds: Iterable[World], tolerance: float, draws: int, alpha: float) -> list[World]:
-    """The worlds as a list, after a look at the numbers that go with them."""
-    worlds = list(worlds)
-    if not worlds:
-        raise ValueError("worlds is empty; want one or more")
-    as_number(tolerance, "tolerance", 0, 1, open_above=True)
-    as_level(alpha)
-    as_count(draws, "draws", least=100)
-    return worlds
+@dataclass(frozen=True)
+class _Question:
+    """How a sampler is to be judged."""
+
+    tolerance: float
+    draws: int
+    alpha: float
+    seed: int
+    track: Track
+
+    def __post_init__(self) -> None:
+        as_number(self.tolerance, "tolerance", 0, 1, open_above=True)
+        as_level(self.alpha)
+        as_count(self.draws, "draws", least=100)
+        as_count(self.seed, "seed", least=0)
+
+    def ask(self, trial: Trial, worlds: Iterable[World] | None, battery: list[World]) -> Certificate:
+        """The certificate on the caller's own worlds, or else on a battery and the edges that the code shows.
+
+        Worlds of one's own are all that is looked at: no edges are added to them, and extreme coins are tried
+        on them alone.
+        """
+        own = worlds is not None
+        chosen = list(battery if worlds is None else worlds)
+        if not chosen:
+            raise ValueError("worlds is empty; want one or more")
+        for world in chosen:
+            as_count(world.k, f"k of the world {world.name!r}", least=0)
+        more, untried = ([], []) if own else edge_worlds(trial.function, isinstance(trial, GeneratorTrial))
+        chosen += more
+        watch = Watch(trial.function)
+        try:
+            found = self._enumerate(trial, chosen, watch)
+        finally:
+            unreached, notes = watch.told()
+        found = replace(found, bounds=bounds_of(chosen, self.tolerance, self.seed), unreached=unreached)
+        found = replace(found, notes=(*found.notes, *untried, *notes))
+        if found.verdict == "exact":
+            found = _with_extremes(found, trial, chosen if own else extreme_worlds())
+        return found
+
+    def _enumerate(self, trial: Trial, worlds: Sequence[World], watch: Watch) -> Certificate:
+        """Enumerate every world; sample them if one cannot be enumerated."""
+        checks: list[Check] = []
+        notes: list[str] = []
+        worst, witness = Fraction(0), None
+        try:
+            for world in self.track(worlds):
+                trial.hints.clear()
+                reference, length = trial.reference(world), trial.length(world)
+                comparison = against(enumerated(trial, world, self.tolerance), reference, self.tolerance)
+                found, gap, passed = comparison.law_a, comparison.total_variation, comparison.equal
+                for outcome, mass in found.items():
+                    if outcome not in reference and mass <= self.tolerance:
+                        told = f"{outcome} with probability {float(mass):.1e}"
+                        notes.append(f"{world.name}, k = {world.k}: {told}")
+                checks.append(Check(world.name, world.k, length, found.paths, None, gap, None, passed))
+                worst = max(worst, gap)
+                if not passed and witness is None:
+                    witness = confirmed(trial, world, comparison)
+                watch.look()
+        except (Inexact, NotReproducible, TooLarge) as error:
+            if witness is None:
+                return self._sample(trial, worlds, _why(error))
+            notes.append(f"the remaining worlds were left out: {_why(error)}")
+        return Certificate(
+            subject=name_of(trial.function),
+            verdict="exact" if witness is None else "not exact",
+            method="enumerated",
+            tolerance=self.tolerance,
+            checks=tuple(checks),
+            total_variation=worst,
+            resolution=None,
+            alpha=self.alpha,
+            reason=None,
+            witness=witness,
+            notes=(*notes, *_written(trial)),
+        )
+
+    def _sample(self, trial: Trial, worlds: Sequence[World], reason: str) -> Certificate:
+        found = sampled(trial, worlds, self.draws, self.alpha, self.seed)
+        return Certificate(
+            subject=name_of(trial.function),
+            verdict="no difference found" if found.witness is None else "not exact",
+            method="sampled",
+            tolerance=self.tolerance,
+            checks=tuple(found.checks),
+            total_variation=found.total_variation,
+            resolution=max((check.resolution or 1.0 for check in found.checks), default=1.0),
+            alpha=self.alpha,
+            reason=reason,
+            witness=found.witness,
+            notes=(*found.notes, *_written(trial)),
+        )
 
 
-def _judge(
-    trial: Trial,
-    worlds: Sequence[World],
-    tolerance: float,
-    draws: int,
-    alpha: float,
-    seed: int,
-    track: Track,
-) -> Certificate:
-    """Enumerate every world; sample them all if one cannot be enumerated."""
-    checks: list[Check] = []
-    notes: list[str] = []
-    worst, witness = Fraction(0), None
-    try:
-        for world in track(worlds):
-            trial.hints.clear()
-            reference, length = trial.reference(world), trial.length(world)
-            comparison = against(enumerated(trial, world, tolerance), reference, tolerance)
-            found, gap, passed = comparison.law_a, comparison.total_variation, comparison.equal
-            for outcome, mass in found.items():
-                if outcome not in reference and mass <= tolerance:
-                    notes.append(f"{world.name}, k = {world.k}: {outcome} with probability {float(mass):.1e}")
-            checks.append(Check(world.name, world.k, length, found.paths, None, gap, None, passed))
-            worst = max(worst, gap)
-            if not passed and witness is None:
-                witness = confirmed(trial, world, comparison)
-    except (Inexact, NotReproducible, TooLarge) as error:
-        if witness is None:
-            return sampled(trial, worlds, tolerance, draws, alpha, seed, _why(error))
-        notes.append(f"the remaining worlds were left out: {_why(error)}")
-    if trial.written:
-        notes.append("it wrote to the arrays or the list it was given")
-    return Certificate(
-        name_of(trial.function),
-        "exact" if witness is None else "not exact",
-        "enumerated",
-        tolerance,
-        tuple(checks),
-        worst,
-        None,
-        alpha,
-        None,
-        witness,
-        tuple(notes),
-    )
+def _written(trial: Trial) -> list[str]:
+    return ["it wrote to the arrays or the list it was given"] if trial.written else []
 
 
 def _why(error: Exception) -> str:
@@ -267,29 +315,34 @@ def _why(error: Exception) -> str:
     return f"it does to a uniform what cannot be followed exactly ({error})"
 
 
-def _with_extremes(found: Certificate, trial: Trial) -> Certificate:
-    witness = at_the_extremes(trial)
-    return found if witness is None else replace(found, verdict="not exact", witness=witness)
+def _with_extremes(found: Certificate, trial: Trial, worlds: Sequence[World]) -> Certificate:
+    witness = at_the_extremes(trial, worlds)
+    if witness is None:
+        return replace(found, edges="0 and 1 − 2⁻⁵³ let out nothing forbidden")
+    return replace(found, verdict="not exact", witness=witness, edges=witness.how)
 
 
-def _further_notes(trial: VerifierTrial, worlds: Sequence[World]) -> list[str]:
+def _further_notes(trial: VerifierTrial, found: Certificate) -> list[str]:
     """What else is worth knowing of a verifier that is exact."""
     notes = []
     row = np.array([[0.25, 0.25, 0.5]])
     emitted = trial.emitted([], np.empty((0, 3)), row, np.random.default_rng(0), 3)
     if isinstance(emitted, Fault):
         notes.append(f"with nothing drafted (k = 0) it {emitted}")
-    elif _plainly(trial, row) != {x: Fraction(mass) for x, mass in enumerate(row[0].tolist())}:
-        notes.append("with nothing drafted (k = 0) it does not draw from the target's row")
+    else:
+        try:
+            plain = _plainly(trial, row) == {x: Fraction(mass) for x, mass in enumerate(row[0].tolist())}
+            if not plain:
+                notes.append("with nothing drafted (k = 0) it does not draw from the target's row")
+        except (Inexact, NotReproducible, TooLarge) as error:
+            notes.append(f"with nothing drafted (k = 0) its law is not known: {_why(error)}")
+    small = [world for world in small_verifier_worlds() if world.k == 1 and world.is_rational]
     rational = VerifierTrial(trial.function, dtype=object)
-    small = [
-        world for world in worlds if world.k == 1 and next_rows(world.target, world.prefix, 1).dtype == object
-    ]
     try:
-        equal = all(enumerated(rational, world) == rational.reference(world) for world in small)
+        equal = all(enumerated(rational, world, 0) == rational.reference(world) for world in small)
     except (Inexact, NotReproducible, TooLarge):
         equal = False
-    if small and equal:
+    if equal:
         notes.append("on rows of Fractions (k = 1) the laws are equal, not only close")
     return notes
 

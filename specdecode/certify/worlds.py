@@ -15,7 +15,7 @@ import numpy as np
 
 from specdecode.certify.targets import Certain, Remembers, Widened
 from specdecode.drafts import ArgmaxDraft, Draft, NGramDraft
-from specdecode.models import MarkovModel, Model, RepetitionPenalty
+from specdecode.models import MarkovModel, Model, RepetitionPenalty, next_rows
 
 __all__ = [
     "World",
@@ -24,6 +24,7 @@ __all__ = [
     "memory_world",
     "random_worlds",
     "small_generator_worlds",
+    "small_verifier_worlds",
     "table",
     "verifier_worlds",
 ]
@@ -58,6 +59,11 @@ class World:
     n_tokens: int | None = None
     stop: int | None = None
     calls: int = 1
+
+    @property
+    def is_rational(self) -> bool:
+        """Whether the target's rows are Fractions."""
+        return next_rows(self.target, self.prefix, 1).dtype == object
 
     @property
     def looks_up(self) -> bool:
@@ -142,10 +148,11 @@ def verifier_worlds(seed: int = 0) -> list[World]:
     -------
     list of World
     """
-    return [*_small_verifier_worlds(), *_along_the_axes(), *random_worlds(seed)]
+    return [*small_verifier_worlds(), *_along_the_axes(), *random_worlds(seed)]
 
 
-def _small_verifier_worlds() -> list[World]:
+def small_verifier_worlds() -> list[World]:
+    """Those of the battery that are small in every way, and designed."""
     return [
         World("dense", *DENSE, k=1),
         World("zeros on either side", *ZEROS, k=1),
