@@ -114,4 +114,4 @@ def edge_worlds(function: Callable[..., Any], is_generator: bool) -> tuple[list[
         if is_generator and number <= _LONGEST:
             worlds.append(long_text(number))
     told = [f"{number} stands in its source, and was not tried as a size" for number in sorted({*left})]
-    return worlds, told
+    return [replace(world, spare=True) for world in worlds], told

@@ -49,6 +49,8 @@ class World:
         A stop token, for generators.
     calls : int
         How many times in a row the sampler is called; its texts must be independent.
+    spare : bool
+        Whether a certificate may do without it where it has too many paths; it is then named.
     """
 
     name: str
@@ -59,6 +61,7 @@ class World:
     n_tokens: int | None = None
     stop: int | None = None
     calls: int = 1
+    spare: bool = False
 
     @property
     def is_rational(self) -> bool:
@@ -148,7 +151,8 @@ def verifier_worlds(seed: int = 0) -> list[World]:
     -------
     list of World
     """
-    return [*small_verifier_worlds(), *_along_the_axes(), *random_worlds(seed)]
+    more = [*_along_the_axes(), *random_worlds(seed)]
+    return [*small_verifier_worlds(), *(replace(world, spare=True) for world in more)]
 
 
 def small_verifier_worlds() -> list[World]:
@@ -274,8 +278,7 @@ def generator_worlds(seed: int = 0) -> list[World]:
     """
     order, few = Remembers(3), Remembers(4, few=True)
     wide = (wide_world(vocab_size, k=2) for vocab_size in (300, 70_000))
-    return [
-        *small_generator_worlds(),
+    more = [
         World("order, number and position", order, DENSE[1], k=1, n_tokens=3),
         World("order, number and position", few, Certain(4, {}), k=2, n_tokens=5),
         World("look-ups that come back empty", few, NGramDraft(4), k=2, prefix=(0, 1, 2, 0, 1), n_tokens=6),
@@ -289,6 +292,7 @@ def generator_worlds(seed: int = 0) -> list[World]:
         World("two texts in a row", *FEW, k=2, n_tokens=2, calls=2),
         *(replace(world, n_tokens=2) for world in random_worlds(seed)[:2]),
     ]
+    return [*small_generator_worlds(), *(replace(world, spare=True) for world in more)]
 
 
 def _prompt(length: int) -> tuple[int, ...]:

@@ -115,7 +115,7 @@ class LazyFunction(Lazy):
         if (name, scale, shift) in (("log1p", -1, 0), ("log", 1, 0), ("log", -1, 1)):
             time = _Time(sign=-1)  # log u is −T for an exponential T, and so is log (1 − u)
         start = cls(path, which, [lambda u: np.float64(float(scale * Fraction(u) + shift))], scale > 0)
-        made = start._then(getattr(np, name), True, None)
+        made = start._then(getattr(np, name), True, None, partial=True)
         made._time = time
         return made
 
@@ -199,19 +199,18 @@ class LazyFunction(Lazy):
             if which in lost:
                 self._path.refuse("noise that had lost a race was raced again: it depends on who has won")
             if which in races:
-                if races[which][0]._time != racer._time:
+                if races[which].racers[0]._time != racer._time:
                     self._path.refuse("noise that had won a race was changed before it raced again")
             elif self._path.interval(which) != (0, 1):
                 self._path.refuse("noise that had been compared with a number was then raced")
-        field, rivals = (races.get(racer._which, [racer]) for racer in (self, other))
-        rates = _rates([*field, *rivals])
-        if not sum(rates):
+        field, rivals = (races.pop(racer._which, None) or _Field([racer]) for racer in (self, other))
+        rate, rival = field.rates_beside(rivals)
+        if not rate + rival:
             return False  # neither ever arrives
-        first = self._path.decide(sum(rates[: len(field)], Fraction(0)) / sum(rates, Fraction(0)))
-        winner, loser = (self, other) if first else (other, self)
-        lost[loser._which] = len(lost), winner._which
-        races.pop(loser._which, None)
-        races[winner._which] = [*(field if first else rivals), *(rivals if first else field)]
+        first = self._path.decide(rate / (rate + rival))
+        winner, loser = (field, rivals) if first else (rivals, field)
+        lost[loser.racers[0]._which] = len(lost), winner.racers[0]._which
+        races[winner.racers[0]._which] = winner.beating(loser)
         return bool(first != mine.falls)
 
     def places(self, racers: Sequence[Any], lost: dict[int, tuple[int, int]]) -> dict[int, float | None]:
@@ -251,10 +250,10 @@ class LazyFunction(Lazy):
 
     # Arithmetic: monotone steps.
 
-    def _then(self, step: Step, rises: bool, time: _Time | None) -> Any:
-        """One more step, rising or falling; refused where it makes no number of some uniform."""
-        made = LazyFunction(self._path, self._which, [*self._steps, step], self._rises == rises, time)
-        if any(math.isnan(made.at(u)) for u in (2.0**-53, 0.5, _LAST)):
+    def _then(self, step: Step, rises: bool, time: _Time | None, partial: bool = False) -> Any:
+        """One more step, rising or falling; a partial one is refused where some uniform has no value."""
+        made = LazyFunction(self._path, self._which, (*self._steps, step), self._rises == rises, time)
+        if partial and any(math.isnan(made.at(u)) for u in (2.0**-53, 0.5, _LAST)):
             self._refuse()
         return made
 
@@ -340,7 +339,7 @@ class LazyFunction(Lazy):
         power = self._number(other)
         if self._sign() < 0:
             self._refuse()
-        return 1.0 if power == 0 else self._then(lambda x: x**power, power > 0, None)
+        return 1.0 if power == 0 else self._then(lambda x: x**power, power > 0, None, partial=True)
 
     def __rpow__(self, other: Any) -> Any:
         base = self._number(other)
@@ -349,7 +348,7 @@ class LazyFunction(Lazy):
         return self._then(lambda x: base**x, base > 1, None)
 
     def log(self) -> Any:
-        return self._then(np.log, True, self._time.log() if self._time else None)
+        return self._then(np.log, True, self._time.log() if self._time else None, partial=True)
 
     def exp(self) -> Any:
         return self._then(np.exp, True, self._time.exp() if self._time else None)
@@ -359,7 +358,7 @@ class LazyFunction(Lazy):
 
 
 def _rising(name: str) -> Callable[[LazyFunction], Any]:
-    return lambda value: value._then(getattr(np, name), True, None)
+    return lambda value: value._then(getattr(np, name), True, None, partial=True)
 
 
 for _name in ("log1p", "log2", "log10", "expm1", "exp2", "sqrt", "tanh"):
@@ -371,11 +370,30 @@ def _is_nan(value: Any) -> bool:
     return number is not None and number != number
 
 
-def _rates(racers: Sequence[Any]) -> list[Fraction]:
-    """Rates up to a common factor; one given as a logarithm is put in to the precision of a float."""
-    logs = [r._time.log_weight for r in racers if r._time.weight and r._time.log_weight > -math.inf]
-    top = max(logs, default=0.0)
-    return [r._time.weight * Fraction(math.exp(r._time.log_weight - top)) for r in racers]
+class _Field:
+    """Who has raced so far, the winner first, and the rate of the first arrival: rate · exp(log_rate)."""
+
+    def __init__(self, racers: list[Any]) -> None:
+        self.racers = racers
+        self.rate, self.log_rate = racers[0]._time.weight, racers[0]._time.log_weight
+
+    def rates_beside(self, other: "_Field") -> tuple[Fraction, Fraction]:
+        """Both rates over a common factor; a logarithm is put in to the precision of a float."""
+        if self.log_rate == other.log_rate and self.log_rate > -math.inf:
+            return self.rate, other.rate
+        fields = [field for field in (self, other) if field.rate]
+        top = max((field.log_rate for field in fields if field.log_rate > -math.inf), default=0.0)
+        first, second = (each.rate * Fraction(math.exp(each.log_rate - top)) for each in (self, other))
+        return first, second
+
+    def beating(self, other: "_Field") -> "_Field":
+        """This field after its winner has beaten the other's."""
+        rates = self.rates_beside(other)
+        if self.log_rate != other.log_rate:
+            self.log_rate = max(self.log_rate, other.log_rate)
+        self.rate = rates[0] + rates[1]
+        self.racers += other.racers
+        return self
 
 
 def exponential(uniform: Any) -> Any:

@@ -164,8 +164,8 @@ class Path:
             which: _on_grid(low, high) if self._edge is None else self._edge
             for which, (low, high) in enumerate(self._intervals)
         }
-        for racers in self.races.values():
-            found |= racers[0].places(racers, self.lost)
+        for field in self.races.values():
+            found |= field.racers[0].places(field.racers, self.lost)
         drawn = [number for which, number in found.items() if which not in self.hidden]
         return None if None in drawn else [number for number in drawn if number is not None]
 
