@@ -11,14 +11,16 @@ from specdecode.exact import Comparison, Fault, Law, NotReproducible, law
 __all__ = ["confirmed", "enumerated"]
 
 _MAX_PATHS = 50_000
+_SPARE_UNIFORMS = 20_000  # on all paths of a world that can be left out
 _MAX_DRAWS = 400  # on one path; a loop that retries is then told soon
 _REPEATS = 5  # enumerations that must agree before a sampler is called not exact
 
 
 def enumerated(trial: Trial, world: World, tolerance: float = 1e-12) -> Law:
     """The exact law of what a sampler gives on a world, faults among its outcomes."""
-    program = trial.program(world)
-    return law(program, max_paths=_MAX_PATHS, max_draws=_MAX_DRAWS, tolerance=tolerance)
+    work = _SPARE_UNIFORMS if world.spare else None
+    program, limits = trial.program(world), {"max_paths": _MAX_PATHS, "max_draws": _MAX_DRAWS}
+    return law(program, max_uniforms=work, tolerance=tolerance, **limits)
 
 
 def confirmed(trial: Trial, world: World, comparison: Comparison) -> Witness:

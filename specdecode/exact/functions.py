@@ -23,7 +23,7 @@ import numpy as np
 
 from specdecode.exact.uniforms import Lazy, LazyUniform, Path, as_number
 
-__all__ = ["LazyFunction", "exponential", "gumbel"]
+__all__ = ["LazyFunction", "exponential", "gumbel", "winner"]
 
 Step = Callable[[Any], Any]
 _GRID = 2**53
@@ -394,6 +394,51 @@ class _Field:
         self.rate = rates[0] + rates[1]
         self.racers += other.racers
         return self
+
+
+def winner(entries: Sequence[Any], smallest: bool) -> int | None:
+    """The position of the smallest entry, or the largest, drawn with one decision; None if it is no race.
+
+    Parameters
+    ----------
+    entries : sequence
+        `LazyFunction`s of one form, each of a time of its own that has not raced; numbers only where they
+        must lose.
+    smallest : bool
+        Whether the smallest is asked for.
+    """
+    racers = [entry for entry in entries if isinstance(entry, LazyFunction)]
+    if len(racers) < 2 or any(racer._time is None for racer in racers):
+        return None
+    path, time = racers[0]._path, racers[0]._time
+    fresh = {racer._which for racer in racers}
+    if (
+        time is None
+        or time.falls == smallest
+        or len(fresh) < len(racers)
+        or fresh & {*path.lost, *path.races}
+    ):
+        return None
+    least, most = time.range
+    for entry in entries:
+        if isinstance(entry, LazyFunction):
+            if entry._time is None or entry._time.form != time.form or path.interval(entry._which) != (0, 1):
+                return None
+        elif isinstance(entry, Lazy) or not (entry >= most if smallest else entry <= least):
+            return None
+    logs = [
+        r._time.log_weight for r in racers if r._time and r._time.weight and r._time.log_weight > -math.inf
+    ]
+    top = max(logs, default=0.0)
+    rates = [r._time.weight * Fraction(math.exp(r._time.log_weight - top)) for r in racers if r._time]
+    if not any(rates):
+        return None
+    first = racers[path.choose(rates)]
+    for racer in racers:
+        if racer is not first:
+            path.lost[racer._which] = len(path.lost), first._which
+    path.races[first._which] = _Field([first, *(racer for racer in racers if racer is not first)])
+    return next(place for place, entry in enumerate(entries) if entry is first)
 
 
 def exponential(uniform: Any) -> Any:

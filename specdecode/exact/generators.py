@@ -12,7 +12,7 @@ from typing import Any, NoReturn, Self
 
 import numpy as np
 
-from specdecode.exact.functions import exponential, gumbel
+from specdecode.exact.functions import exponential, gumbel, winner
 from specdecode.exact.uniforms import Inexact, Lazy, Path, as_number
 
 __all__ = ["LazyArray", "LazyGenerator", "LazyRandom", "Numbers", "elementwise"]
@@ -49,6 +49,25 @@ class LazyArray(np.ndarray):
         if kind in "iu":
             return np.asarray(np.frompyfunc(int, 1, 1)(self.view(np.ndarray)), dtype=dtype)
         return super().astype(dtype, *args, **kwargs)
+
+    def argmin(self, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Any:
+        """As NumPy's; who wins a race of noise is one decision."""
+        return self._winner(np.ndarray.argmin, True, axis, out, keepdims)
+
+    def argmax(self, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Any:
+        """As NumPy's; who wins a race of noise is one decision."""
+        return self._winner(np.ndarray.argmax, False, axis, out, keepdims)
+
+    def _winner(self, plainly: Callable[..., Any], smallest: bool, axis: Any, out: Any, keepdims: Any) -> Any:
+        entries = self.view(np.ndarray)
+        rows = entries.reshape(1, -1) if axis is None else np.moveaxis(entries, axis, -1)
+        found = np.empty(rows.shape[:-1], dtype=np.int64)
+        for place in np.ndindex(found.shape):
+            position = winner(list(rows[place]), smallest)
+            found[place] = plainly(rows[place]) if position is None else position
+        if keepdims or out is not None:
+            return plainly(entries, axis=axis, out=out, keepdims=keepdims)
+        return found[0] if axis is None else found[()]
 
 
 _FINITE = {np.isfinite: True, np.isnan: False, np.isinf: False}

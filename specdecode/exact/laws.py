@@ -69,6 +69,7 @@ def law(
     source: Source | None = None,
     max_paths: int = 1_000_000,
     max_draws: int = 10_000,
+    max_uniforms: int | None = None,
     tolerance: float | Fraction = 0,
 ) -> Law:
     """The exact distribution of a program's outcome.
@@ -83,6 +84,8 @@ def law(
         `LazyRandom` (a `random.Random`).
     max_paths, max_draws : int
         Limits on the number of paths, and on uniforms drawn on one path.
+    max_uniforms : int, optional
+        Limit on the uniforms drawn on all paths together.
     tolerance : number
         Paths that cannot be followed, up to this total probability, are a `Fault` among the outcomes.
 
@@ -131,7 +134,8 @@ def law(
         except Exception as error:
             return _Raised(error)
 
-    for path, outcome in walk(run, max_paths=max_paths, max_draws=max_draws, refused=_Refused):
+    limits = {"max_paths": max_paths, "max_draws": max_draws, "max_uniforms": max_uniforms}
+    for path, outcome in walk(run, refused=_Refused, **limits):
         if isinstance(outcome, Lazy):
             raise Inexact("outcome is a uniform, which has no list of outcomes; want a comparison")
         try:

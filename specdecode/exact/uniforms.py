@@ -11,8 +11,10 @@ two) hands `Path.uniform` to a program in whatever dress the program expects.
 """
 
 import math
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
+from itertools import accumulate
 from numbers import Rational
 from typing import Any, NoReturn, Self, TypeVar
 
@@ -109,6 +111,12 @@ class Path:
         self.hidden.add(which)
         return bool(self.uniform() < chance)
 
+    def choose(self, rates: Sequence[Fraction]) -> int:
+        """One of several, in proportion to their rates: who wins a race of many."""
+        self.hidden.add(len(self._intervals))
+        bounds = list(accumulate(rates))
+        return bisect_right(bounds, self.uniform() * bounds[-1])
+
     def spend(self, which: int) -> None:
         """Give up an untouched uniform to whoever turns it into another random variable; returns nothing.
 
@@ -175,6 +183,11 @@ class Path:
         return min((high - low for low, high in self._intervals), default=1)
 
     @property
+    def drawn(self) -> int:
+        """Uniforms drawn so far."""
+        return len(self._intervals)
+
+    @property
     def replayed(self) -> int:
         """Decisions met so far, those of the script among them."""
         return self._replayed
@@ -196,6 +209,7 @@ def walk(
     max_draws: int = 10_000,
     refused: Callable[[Exception], Outcome] | None = None,
     edge: float | None = None,
+    max_uniforms: int | None = None,
 ) -> Iterator[tuple[Path, Outcome]]:
     """Follow a program along every path.
 
@@ -210,6 +224,8 @@ def walk(
         raised. The probability of such a path is that of all that begins like it.
     edge : float, optional
         As for `Path`.
+    max_uniforms : int, optional
+        Limit on the uniforms drawn on all paths together.
 
     Yields
     ------
@@ -224,7 +240,7 @@ def walk(
         If a repeated path takes another course.
     """
     waiting: list[tuple[Decision, ...]] = [()]
-    found = 0
+    found, drawn = 0, 0
     while waiting:
         path, cause = Path(waiting.pop(), max_draws, edge), None
         try:
@@ -243,7 +259,9 @@ def walk(
                 f"given the same draws, the program once compared a uniform {len(path.decisions)} times and "
                 f"once {path.replayed} times; it must depend on nothing but its rng"
             )
-        found += 1
+        found, drawn = found + 1, drawn + path.drawn
+        if max_uniforms is not None and drawn > max_uniforms:
+            raise TooLarge(f"more than {max_uniforms} uniforms on {found} of its paths")
         waiting.extend(path.forks)
         if found + len(waiting) > max_paths:  # each that waits is at least one path
             raise TooLarge(
