@@ -214,7 +214,12 @@ def _box(axes: Axes, x: float, y: float, text: str, color: str, fate: str) -> No
         axes.plot([x - 0.22, x + 0.22], [y + 0.18, y - 0.18], color=color, lw=2.0)
 
 
-def draw_matrix(caught: Mapping[str, Mapping[str, bool]], axes: Axes | None = None) -> Axes:
+def draw_matrix(
+    caught: Mapping[str, Mapping[str, bool]],
+    axes: Axes | None = None,
+    *,
+    elsewhere: Mapping[str, Mapping[str, bool]] | None = None,
+) -> Axes:
     """Which test catches which sampler: a filled square for caught, a small ring for missed.
 
     Parameters
@@ -222,6 +227,8 @@ def draw_matrix(caught: Mapping[str, Mapping[str, bool]], axes: Axes | None = No
     caught : dict
         Name of a sampler -> dict of test -> bool, the same tests for each.
     axes : Axes, optional
+    elsewhere : dict, optional
+        The same samplers and tests in another place; an open square for what is caught only there.
 
     Returns
     -------
@@ -229,20 +236,30 @@ def draw_matrix(caught: Mapping[str, Mapping[str, bool]], axes: Axes | None = No
     """
     tests = list(next(iter(caught.values())))
     axes = axes or plt.figure(figsize=(6.6, 0.24 * len(caught) + 1.3)).gca()
-    for line, row in enumerate(caught.values()):
-        hits = [place for place, test in enumerate(tests) if row[test]]
-        misses = [place for place, test in enumerate(tests) if not row[test]]
-        axes.plot(hits, [line] * len(hits), "s", color=COLOR["residual"], ms=8)
-        axes.plot(misses, [line] * len(misses), "o", color=COLOR["target"], ms=4, mfc="none")
+    points: dict[str, list[tuple[int, int]]] = {"caught": [], "caught elsewhere only": [], "missed": []}
+    for line, (name, row) in enumerate(caught.items()):
+        for place, test in enumerate(tests):
+            also = elsewhere is not None and elsewhere[name][test]
+            fate = "caught" if row[test] else "caught elsewhere only" if also else "missed"
+            points[fate].append((place, line))
+    if elsewhere is None:
+        del points["caught elsewhere only"]
+    seen = {"marker": "s", "color": COLOR["residual"], "ms": 8}
+    styles: dict[str, dict[str, Any]] = {
+        "caught": seen,
+        "caught elsewhere only": seen | {"mfc": "none", "mew": 1.6, "ms": 7},
+        "missed": {"marker": "o", "color": COLOR["target"], "ms": 4, "mfc": "none"},
+    }
+    for fate, where in points.items():
+        xs, ys = np.reshape(where, (-1, 2)).T
+        axes.plot(xs, ys, ls="", label=fate, **styles[fate])
     axes.set_xticks(range(len(tests)), tests, rotation=35, ha="left")
     axes.set_yticks(range(len(caught)), list(caught))
     axes.xaxis.tick_top()
     axes.set(xlim=(-0.5, len(tests) - 0.5), ylim=(len(caught) - 0.5, -0.5))
     axes.tick_params(length=0, labelsize=9)
     axes.spines[:].set_visible(False)
-    axes.plot([], [], "s", color=COLOR["residual"], ms=8, label="caught")
-    axes.plot([], [], "o", color=COLOR["target"], ms=4, mfc="none", label="missed")
-    axes.legend(loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=2)
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=len(points))
     return axes
 
 

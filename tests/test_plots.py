@@ -69,6 +69,17 @@ def test_a_matrix_marks_what_is_caught_and_what_is_missed():
     rings = [tuple(p) for line in axes.lines if line.get_marker() == "o" for p in line.get_xydata()]
     assert squares == [(0, 0)]
     assert sorted(rings) == [(0, 1), (1, 0), (1, 1)]
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["caught", "missed"]
+
+
+def test_a_matrix_tells_what_is_caught_elsewhere_only():
+    here = {"a": {"x": True, "y": False}, "b": {"x": False, "y": False}}
+    there = {"a": {"x": True, "y": True}, "b": {"x": False, "y": False}}
+    axes = plots.draw_matrix(here, elsewhere=there)
+    drawn = {line.get_label(): sorted(map(tuple, line.get_xydata().tolist())) for line in axes.lines}
+    assert drawn == {"caught": [(0, 0)], "caught elsewhere only": [(1, 0)], "missed": [(0, 1), (1, 1)]}
+    filled = {line.get_label(): line.get_markerfacecolor() != "none" for line in axes.lines}
+    assert filled == {"caught": True, "caught elsewhere only": False, "missed": False}
 
 
 def test_paths_are_drawn_where_they_lie():

@@ -30,7 +30,7 @@ from specdecode.rule import excess
 from specdecode.sampling import draw, temperature
 from specdecode.speculative import Trace, cut
 
-__all__ = ["EXHIBITS", "WORLD", "ZEROS_WORLD", "Exhibit", "certificate"]
+__all__ = ["EXHIBITS", "WORLDS", "Exhibit", "certificate"]
 
 
 @dataclass(frozen=True)
@@ -67,9 +67,13 @@ class Exhibit:
 
 
 EXHIBITS: dict[str, Exhibit] = {}
-WORLD = World("dense", *DENSE, k=2, n_tokens=3)
-_GENERATED = replace(WORLD, k=1)  # a generator plays several rounds, so a small k is enough
-ZEROS_WORLD = World("zeros on either side", *ZEROS, k=2, n_tokens=2)
+_DENSE = World("dense", *DENSE, k=2, n_tokens=3)
+_GENERATED = replace(_DENSE, k=1)  # a generator plays several rounds, so a small k is enough
+_ZEROS = World("zeros on either side", *ZEROS, k=2, n_tokens=2)
+_MEMORY = World("memory", RepetitionPenalty(DENSE[0], 2), FEW[1], k=2, n_tokens=3)
+_STOP = World("stop token", *DENSE, k=2, n_tokens=3, stop=1)
+_RARE = World("rare token", table(*[[2**26, 2**26, 1]] * 3), table(*[[1, 1, 1]] * 3), k=1)
+WORLDS = _DENSE, _ZEROS, _MEMORY, _STOP, _RARE
 
 
 def _add(
@@ -83,7 +87,7 @@ def _add(
     world: World | None = None,
     detector: str = "joint law",
 ) -> None:
-    world = world or (_GENERATED if generator else WORLD)
+    world = world or (_GENERATED if generator else _DENSE)
     EXHIBITS[name] = Exhibit(name, title, kind, sampler, generator, difference, sources, world, detector)
 
 
@@ -267,7 +271,7 @@ _add(
     ),
     "every uniform is a multiple of 2⁻²⁴, so tokens rarer than that starve",
     "vllm-project/vllm#51367",
-    world=World("rare token", table(*[[2**26, 2**26, 1]] * 3), table(*[[1, 1, 1]] * 3), k=1),
+    world=_RARE,
 )
 
 
@@ -348,7 +352,7 @@ _add(
     _replaces(lambda p, q, x: normalised(excess(p, q) + 0.001)),
     "a small constant is added to every entry of the residual",
     "vllm-project/vllm#13933",
-    world=ZEROS_WORLD,
+    world=_ZEROS,
 )
 _add(
     "always-greedy",
@@ -381,7 +385,7 @@ _add(
     "where q = 0 the residual is NaN, every comparison with it is false, and token 0 comes out",
     "vllm-project/vllm#41834",
     "vllm-project/vllm#53029",
-    world=ZEROS_WORLD,
+    world=_ZEROS,
 )
 
 # The bonus row.
@@ -449,7 +453,7 @@ _add(
     "a row with a memory is given the text before the round and one token of it",
     "sgl-project/sglang#33643",
     generator=True,
-    world=World("memory", RepetitionPenalty(DENSE[0], 2), FEW[1], k=2, n_tokens=3),
+    world=_MEMORY,
 )
 _add(
     "stop-at-the-end-of-a-round",
@@ -462,7 +466,7 @@ _add(
     "only the last token of a round is compared with the stop token",
     "huggingface/transformers#47912",
     generator=True,
-    world=World("stop token", *DENSE, k=2, n_tokens=3, stop=1),
+    world=_STOP,
 )
 _add(
     "first-token-lost",
