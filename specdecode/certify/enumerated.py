@@ -19,8 +19,13 @@ _REPEATS = 5  # enumerations that must agree before a sampler is called not exac
 def enumerated(trial: Trial, world: World, tolerance: float = 1e-12) -> Law:
     """The exact law of what a sampler gives on a world, faults among its outcomes."""
     work = _SPARE_UNIFORMS if world.spare else None
-    program, limits = trial.program(world), {"max_paths": _MAX_PATHS, "max_draws": _MAX_DRAWS}
-    return law(program, max_uniforms=work, tolerance=tolerance, **limits)
+    return law(
+        trial.program(world),
+        max_paths=_MAX_PATHS,
+        max_draws=_MAX_DRAWS,
+        max_uniforms=work,
+        tolerance=tolerance,
+    )
 
 
 def confirmed(trial: Trial, world: World, comparison: Comparison) -> Witness:

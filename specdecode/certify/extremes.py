@@ -20,6 +20,7 @@ __all__ = ["EXTREMES", "at_the_extremes"]
 
 EXTREMES = (0.0, 1 - 2.0**-53)  # the least and the greatest uniform a generator of 53 bits gives
 _TEXTS = 1000  # that may be drafted
+_CHANCE = 1e-9  # of a race's outcome, below which the coins are not to blame for it
 _DRAWS = 100  # so many are extreme that only a loop which waits for another one outlives them
 
 
@@ -77,6 +78,7 @@ def _played(program: Any, u: float) -> Iterator[Any]:
                 refused=lambda why: None,
                 edge=u,
             )
+            if path.probability > _CHANCE
         ]
     except (Inexact, NotReproducible, TooLarge):
         found = [[]]

@@ -266,10 +266,12 @@ class _Question:
                     continue
                 comparison = against(law_there, reference, self.tolerance)
                 found, gap, passed = comparison.law_a, comparison.total_variation, comparison.equal
-                for outcome, mass in found.items():
-                    if outcome not in reference and mass <= self.tolerance:
-                        told = f"{outcome} with probability {float(mass):.1e}"
-                        notes.append(f"{world.name}, k = {world.k}: {told}")
+                slight = {o: m for o, m in found.items() if o not in reference and m <= self.tolerance}
+                if slight:
+                    outcome = max(slight, key=lambda o: slight[o])
+                    more = f", and {len(slight) - 1} more such" if len(slight) > 1 else ""
+                    told = f"{outcome} with probability {float(slight[outcome]):.1e}{more}"
+                    notes.append(f"{world.name}, k = {world.k}: {told}")
                 checks.append(Check(world.name, world.k, length, found.paths, None, gap, None, passed))
                 worst = max(worst, gap)
                 if not passed and witness is None:

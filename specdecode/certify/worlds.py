@@ -220,7 +220,7 @@ def random_worlds(seed: int) -> list[World]:
 
 def wide_world(vocab_size: int, k: int) -> World:
     """Three possible ids, spread over a wide vocabulary, the last one among them."""
-    ids = (vocab_size // 90, vocab_size // 7, vocab_size - 1)
+    ids = (0, vocab_size // 2, vocab_size - 1)
     target, draft = (Widened(model, ids, vocab_size) for model in DYADIC)
     return World(f"three ids of {vocab_size}", target, draft, k=k, prefix=(ids[0],))
 

@@ -134,7 +134,7 @@ def law(
         except Exception as error:
             return _Raised(error)
 
-    limits = {"max_paths": max_paths, "max_draws": max_draws, "max_uniforms": max_uniforms}
+    limits: dict[str, Any] = {"max_paths": max_paths, "max_draws": max_draws, "max_uniforms": max_uniforms}
     for path, outcome in walk(run, refused=_Refused, **limits):
         if isinstance(outcome, Lazy):
             raise Inexact("outcome is a uniform, which has no list of outcomes; want a comparison")

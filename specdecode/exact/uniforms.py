@@ -72,9 +72,7 @@ class Path:
         self._intervals: list[tuple[Number, Number]] = []
         self._spent: set[int] = set()
         self.hidden: set[int] = set()  # uniforms that no program drew: they decide races
-        self.races: dict[
-            int, list[Any]
-        ] = {}  # of each winner so far: itself, then whom it beat, as functions
+        self.races: dict[int, Any] = {}  # of each winner so far: itself, then those it beat
         self.lost: dict[int, tuple[int, int]] = {}  # of each loser: how many had lost before, and to whom
         self.playable = True  # whether real numbers can be told that take this path
         self.watched = False  # whether every use of a draw is seen, so that code cannot turn off unseen
