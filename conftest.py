@@ -11,6 +11,6 @@ for library in ("OPENBLAS", "OMP"):  # before NumPy or PyTorch is imported, and 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config):
-    """A single file is run in this process: there is nothing to share, and a worker takes seconds to start."""
+    """A single file runs in this process: there is nothing to share, and a worker takes seconds to start."""
     files = {config.invocation_params.dir / argument.partition("::")[0] for argument in config.args}
     return 0 if len(files) == 1 and Path(*files).is_file() else None
