@@ -161,6 +161,15 @@ def test_only_the_whole_result_of_this_folder_is_stored(proofs):
     assert run("--save", "--quick").returncode == run("--save", "--folder", proofs).returncode == 2
 
 
+def test_a_missing_or_a_new_theorem_is_named():
+    names, stored = list(STORED["theorems"]), STORED["theorems"]
+    with pytest.raises(check.NotProved, match="theorem gone is not there any more"):
+        check.refuse_other_statements(PROOFS, names, stored | {"gone": "True"})
+    fewer = {name: says for name, says in stored.items() if name != "token_text"}
+    with pytest.raises(check.NotProved, match="theorem token_text is new"):
+        check.refuse_other_statements(PROOFS, names, fewer)
+
+
 def test_an_alteration_that_no_longer_applies(proofs):
     text = (proofs / "programs.v").read_text()
     one = {"definition": "excess", "coq": {"old": "max", "new": "min"}}
