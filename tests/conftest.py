@@ -1,8 +1,11 @@
 import os
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+from proofs import PROOFS, check
 
 
 @pytest.fixture
@@ -15,3 +18,18 @@ def run_python():
         )
 
     return run
+
+
+@pytest.fixture
+def proofs(tmp_path):
+    """A copy of the proofs, to be broken."""
+    return Path(shutil.copytree(PROOFS, tmp_path / "proofs"))
+
+
+@pytest.fixture(scope="session")
+def coq():
+    """Skip where there is no Coq that can read the proofs, and say how to get one."""
+    try:
+        return check.coq_version()
+    except check.CannotAsk as missing:
+        pytest.skip(str(missing))

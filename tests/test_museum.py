@@ -2,14 +2,17 @@
 
 from dataclasses import replace
 from fractions import Fraction as F
+from functools import cache
 
 import pytest
 
-from specdecode import generate_speculative, verifiers
+from specdecode import generate_speculative, museum, verifiers
 from specdecode.certify import certify, certify_generator, distance_on
 from specdecode.drafts import NGramDraft
-from specdecode.museum import EXHIBITS, SEEN, USUAL_TESTS, WORLDS, certificate, grid, usual_tests
+from specdecode.museum import EXHIBITS, SEEN, USUAL_TESTS, WORLDS, grid, usual_tests
 from specdecode.worlds import generator_worlds, verifier_worlds
+
+certificate = cache(museum.certificate)  # several tests look at one
 
 
 def of_kind(kind):
@@ -38,11 +41,6 @@ def test_no_bug_escapes_its_detector(exhibit):
         assert found.witness.probability != found.witness.expected
 
 
-@pytest.mark.parametrize("exhibit", of_kind("innocent"))
-def test_no_innocent_is_refuted(exhibit):
-    assert certify(exhibit.sampler).verdict == "exact"
-
-
 @pytest.mark.parametrize("exhibit", of_kind("lossy"))
 def test_lossy_rules_are_never_exact(exhibit):
     found = certificate(exhibit)
@@ -52,8 +50,6 @@ def test_lossy_rules_are_never_exact(exhibit):
 
 def test_the_loose_form_of_the_right_rule_is_right():
     """What the exhibits change must be exact before they change it."""
-    from specdecode import museum
-
     assert certify(museum.verify, worlds=[w for w in verifier_worlds() if w.k <= 2]).verdict == "exact"
     assert certify_generator(museum.generate, worlds=generator_worlds()[:14]).verdict == "exact"
 

@@ -1,52 +1,11 @@
 """The proofs, read by Coq where there is one; and what can be said of them without."""
 
-import importlib.util
-import json
-import os
 import re
-import shutil
 import stat
-import subprocess
-import sys
 import tomllib
-from pathlib import Path
 
 import pytest
-
-ROOT = Path(__file__).resolve().parent.parent
-PROOFS = ROOT / "book" / "proofs"
-STORED = json.loads((PROOFS / "checked.json").read_text())
-
-spec = importlib.util.spec_from_file_location("check_proofs", PROOFS / "check.py")
-check = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(check)
-
-try:
-    check.coq_version()
-    MISSING = ""
-except check.CannotAsk as missing:
-    MISSING = str(missing)
-needs_coq = pytest.mark.skipif(bool(MISSING), reason=MISSING)
-
-
-@pytest.fixture
-def proofs(tmp_path):
-    """A copy of the proofs, to be broken."""
-    return Path(shutil.copytree(PROOFS, tmp_path / "proofs"))
-
-
-def change(file, old, new):
-    text = file.read_text()
-    assert text.count(old) == 1, f"{file.name} has {old!r} {text.count(old)} times"
-    file.write_text(text.replace(old, new))
-
-
-def run(*arguments, path=None):
-    environment = os.environ | ({"PATH": str(path)} if path else {})
-    return subprocess.run(
-        [sys.executable, PROOFS / "check.py", *arguments], capture_output=True, text=True, env=environment
-    )
-
+from proofs import PROOFS, STORED, check, needs_coq, run
 
 # --- without Coq --------------------------------------------------------------------------------------------
 
@@ -202,6 +161,15 @@ def test_only_the_whole_result_of_this_folder_is_stored(proofs):
     assert run("--save", "--quick").returncode == run("--save", "--folder", proofs).returncode == 2
 
 
+def test_a_missing_or_a_new_theorem_is_named():
+    names, stored = list(STORED["theorems"]), STORED["theorems"]
+    with pytest.raises(check.NotProved, match="theorem gone is not there any more"):
+        check.refuse_other_statements(PROOFS, names, stored | {"gone": "True"})
+    fewer = {name: says for name, says in stored.items() if name != "token_text"}
+    with pytest.raises(check.NotProved, match="theorem token_text is new"):
+        check.refuse_other_statements(PROOFS, names, fewer)
+
+
 def test_an_alteration_that_no_longer_applies(proofs):
     text = (proofs / "programs.v").read_text()
     one = {"definition": "excess", "coq": {"old": "max", "new": "min"}}
@@ -230,106 +198,3 @@ def test_coq_reads_the_proofs():
     assert f"{len(STORED['theorems'])} theorems, no axiom, nothing admitted" in told.stdout
     assert "coqchk: the same, of everything they rest on" in told.stdout
     assert f"{len(STORED['alterations'])} altered programs, each refused" in told.stdout
-
-
-@needs_coq
-def test_a_broken_proof_is_named(proofs):
-    change(proofs / "proofs.v", "Proof. by rewrite addrC subrK. Qed.", "Proof. by rewrite addrC. Qed.")
-    told = run("--quick", "--folder", proofs)
-    assert told.returncode == 1
-    assert re.match(r"not proved: proofs\.v:\d+, in overlap_excess: \S", told.stderr)
-
-
-@needs_coq
-def test_a_theorem_that_is_false_is_named(proofs):
-    change(
-        proofs / "theorems.v", ": samples (one_token p q) (draw p).", ": samples (one_token p q) (draw q)."
-    )
-    told = run("--quick", "--folder", proofs)
-    assert told.returncode == 1
-    assert re.match(r"not proved: theorems\.v:\d+, in one_token_exact: \S", told.stderr)
-
-
-@needs_coq
-def test_a_weaker_theorem_is_named(proofs):
-    text = (proofs / "theorems.v").read_text()
-    statement = "samples (generate Q stop k more (token P Q) n s) (plain P stop n s)"
-    theorem = re.search(rf"Theorem token_text : {re.escape(statement)}\..*?Qed\.", text, re.S)[0]
-    weaker = f"Theorem token_text : {statement} \\/ n = n.\nProof. by right. Qed."
-    (proofs / "theorems.v").write_text(text.replace(theorem, weaker))
-    with pytest.raises(check.NotProved, match="theorem token_text does not say what is stored"):
-        check.check(proofs, stored=STORED, alterations=False)
-
-
-@needs_coq
-def test_a_missing_or_a_new_theorem_is_named(proofs):
-    stored = STORED | {"theorems": STORED["theorems"] | {"gone": "True"}}
-    with pytest.raises(check.NotProved, match="theorem gone is not there any more"):
-        check.check(proofs, stored=stored, alterations=False)
-    fewer = {name: says for name, says in STORED["theorems"].items() if name != "token_text"}
-    with pytest.raises(check.NotProved, match="theorem token_text is new"):
-        check.check(proofs, stored=STORED | {"theorems": fewer}, alterations=False)
-
-
-UNSAFE = "Unset Guard Checking.\nFixpoint anything (P : Prop) (n : nat) {struct n} : P := anything P n.\n"
-
-
-@needs_coq
-@pytest.mark.parametrize(
-    ("before", "proof", "rests_on"),
-    [
-        ("", "admit. Admitted.", "bad"),
-        ("Axiom easy : False.\n", "exact easy. Qed.", "easy : False"),
-        (UNSAFE, "exact (anything _ 0). Qed.", "anything is assumed to be guarded"),
-    ],
-)
-def test_coq_says_what_a_theorem_rests_on(tmp_path, before, proof, rests_on):
-    """What the reading of the files would refuse, Print Assumptions sees too, and coqchk."""
-    (tmp_path / "programs.v").write_text("")
-    (tmp_path / "theorems.v").write_text(f"{before}Theorem bad : False. Proof. {proof}\n")
-    for name in ("programs.v", "theorems.v"):
-        check.coqc(tmp_path, name)
-    assert rests_on in check.assumptions(tmp_path, ["bad"])["bad"]
-    with pytest.raises(check.NotProved, match="coqchk"):
-        check.read_by_coqchk(tmp_path)
-
-
-@needs_coq
-def test_an_unused_axiom_is_found_by_coqchk(tmp_path):
-    """Where no theorem rests on it, Print Assumptions is silent."""
-    (tmp_path / "programs.v").write_text("")
-    check.coqc(tmp_path, "programs.v")
-    fine = "Theorem fine : True. Proof. exact I. Qed.\n"
-    (tmp_path / "theorems.v").write_text(fine)
-    check.coqc(tmp_path, "theorems.v")
-    check.read_by_coqchk(tmp_path)
-    (tmp_path / "theorems.v").write_text(f"Axiom unused : False.\n{fine}")
-    check.coqc(tmp_path, "theorems.v")
-    assert check.assumptions(tmp_path, ["fine"]) == {"fine": ""}
-    with pytest.raises(check.NotProved, match=r"coqchk, Axioms: SpecDecode\.theorems\.unused"):
-        check.read_by_coqchk(tmp_path)
-
-
-@needs_coq
-def test_a_wrong_definition_that_is_proved_would_be_named(proofs):
-    """A list of alterations with one that alters nothing the theorems speak of."""
-    (proofs / "alterations.toml").write_text(
-        '[[alteration]]\nname = "a twin"\ndifference = "nothing"\ndefinition = "sampler_match"\n'
-        'coq = { old = "Ret (x :: ys)", new = "Ret (y :: ys)" }\n\n'
-        '[[harmless]]\nname = "none"\ndifference = "none"\ndefinition = "cut"\n'
-        'coq = { old = "take n ys in", new = "take n ys in" }\n'
-    )
-    with pytest.raises(check.NotProved, match="the proofs go through although nothing"):
-        check.check_alterations(proofs)
-    text = (proofs / "alterations.toml").read_text()
-    (proofs / "alterations.toml").write_text(text.replace('take n ys in" }', 'ys in" }'))
-    change(proofs / "alterations.toml", '"Ret (y :: ys)"', '"Ret (x :: x :: ys)"')
-    with pytest.raises(check.NotProved, match=r"proofs.v, complete0 refuses a harmless alteration: none"):
-        check.check_alterations(proofs)
-    change(
-        proofs / "alterations.toml",
-        'old = "Ret (x :: ys)", new = "Ret (x :: x :: ys)"',
-        'old = "y == x", new = "y == 0"',
-    )
-    with pytest.raises(check.NotProved, match=r"altered by 'a twin': programs\.v"):
-        check.check_alterations(proofs)

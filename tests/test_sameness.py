@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from specdecode import generate_speculative, generate_target_only, verifiers
+from specdecode.exact import law
 from specdecode.gtest import two_sample_test
 from specdecode.museum import EXHIBITS
 from specdecode.sameness import compare_samples, same_law
@@ -52,7 +53,9 @@ def test_a_wrong_verifier_is_told_apart_with_the_outcome_that_differs_most():
     found = same_law(plain, wrong)
     assert (found.verdict, found.method) == ("not equal", "enumerated")
     outcome, a, b = found.worst
-    assert outcome in found.worst
+    laws = law(plain), law(wrong)
+    assert (a, b) == tuple(either[outcome] for either in laws)
+    assert abs(a - b) == max(abs(laws[0].get(x, 0) - laws[1].get(x, 0)) for x in {*laws[0], *laws[1]})
     assert abs(a - b) > F(1, 100)
     with pytest.raises(AssertionError, match="differs most at"):
         found.require_equal()

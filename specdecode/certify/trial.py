@@ -49,6 +49,10 @@ class Trial(ABC):
     def text_length(self, world: World) -> int:
         """Tokens of one text."""
 
+    def stop(self, world: World) -> int | None:
+        """The token at which the text ends."""
+        return world.stop
+
     @abstractmethod
     def once(self, world: World) -> Callable[[Any], Outcome]:
         """One call of it, as a program of an rng."""
@@ -64,7 +68,7 @@ class Trial(ABC):
 
     def reference(self, world: World) -> Law:
         """The law that it should have: plain sampling's, and that of independent texts for several calls."""
-        text = ancestral_law(world.target, world.prefix, self.text_length(world), stop=world.stop)
+        text = ancestral_law(world.target, world.prefix, self.text_length(world), stop=self.stop(world))
         if world.calls == 1:
             return text
         several = product(text.items(), repeat=world.calls)
@@ -86,6 +90,9 @@ class VerifierTrial(Trial):
 
     def text_length(self, world: World) -> int:
         return world.k + 1
+
+    def stop(self, world: World) -> int | None:
+        return None  # a round does not know of it
 
     def once(self, world: World) -> Callable[[Any], Outcome]:
         target = Kept(world.target, self.dtype)

@@ -220,6 +220,7 @@ _add(
     partial(verify, accepts=lambda coin, ratio: coin <= ratio),
     "≤ in place of <: a coin of exactly 0 accepts a token with p = 0",
     "sgl-project/sglang#35771",
+    world=_ZEROS,
     detector="extreme coins",
 )
 _add(

@@ -1,0 +1,23 @@
+"""Execute notebooks in place: `python book/execute.py book/*.ipynb`, from the root of the repository.
+
+As `jupyter execute --inplace`, but without what makes every run differ from the last: the times, and where a
+stream was cut into pieces.
+"""
+
+import sys
+from pathlib import Path
+
+import nbformat
+from nbclient import NotebookClient
+
+
+def execute(path: Path) -> None:
+    nb = nbformat.read(path, as_version=4)
+    options = {"record_timing": False, "coalesce_streams": True}
+    NotebookClient(nb, resources={"metadata": {"path": path.parent}}, **options).execute()
+    nbformat.write(nb, path)
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:]:
+        execute(Path(name))
