@@ -29,32 +29,31 @@ def ancestral_law(
 ) -> Law:
     """The law of plain sampling, by multiplying the model's rows: what "exact" is exact to.
 
-        Parameters
-        ----------
-        model : Model
-            Rational rows give the law itself. A float row is taken at its exact values, divided by their sum.
-        prefix : sequence of int
-        n_tokens : int
-            n_tokens ≥ 0.
-        stop : int or collection of int, optional
+    Parameters
+    ----------
+    model : Model
+        Rational rows give the law itself. A float row is taken at its exact values, divided by their sum.
+    prefix : sequence of int
+    n_tokens : int
+        n_tokens ≥ 0.
+    stop : int or collection of int, optional
 
-        Returns
-        -------
-        Law
-            Keys are tuples of the new tokens, a stop token included.
+    Returns
+    -------
+    Law
+        Keys are tuples of the new tokens, a stop token included.
 
-        Raises
-        ------
-        ValueError
-            As `generate_target_only`.
+    Raises
+    ------
+    ValueError
+        As `generate_target_only`.
 
-        Examples
-        --------
-        >>> from specdecode.exact.uniforms import as_fraction
-    from specdecode.models import MarkovModel
-        >>> coin = MarkovModel([[Fraction(1, 3), Fraction(2, 3)]] * 2)
-        >>> ancestral_law(coin, [0], 2, stop=0)
-        Law({(0,): 1/3, (1, 0): 2/9, (1, 1): 4/9})
+    Examples
+    --------
+    >>> from specdecode.models import MarkovModel
+    >>> coin = MarkovModel([[Fraction(1, 3), Fraction(2, 3)]] * 2)
+    >>> ancestral_law(coin, [0], 2, stop=0)
+    Law({(0,): 1/3, (1, 0): 2/9, (1, 1): 4/9})
     """
     stop = as_stop(stop, model.vocab_size)
     prefix = as_tokens(prefix, "prefix", model.vocab_size)
