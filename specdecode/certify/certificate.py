@@ -4,6 +4,8 @@ from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
 from specdecode.certify.worlds import World
 
 __all__ = ["Certificate", "Check", "Witness", "as_float", "readable", "simple"]
@@ -98,7 +100,7 @@ class Witness:
 def _shown(role: str, model: Any) -> list[str]:
     rows = getattr(getattr(model, "model", model), "rows", None)
     kind = type(model).__name__
-    if rows is None:
+    if not isinstance(rows, np.ndarray):
         return [f"{role:<10} {model!r}"]
     texts = ["  ".join(readable(entry) for entry in row) for row in rows]
     return [f"{role:<10} {kind}", *(f"           after {s}: {text}" for s, text in enumerate(texts))]

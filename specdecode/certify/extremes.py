@@ -13,7 +13,16 @@ import numpy as np
 from specdecode.certify.certificate import Witness
 from specdecode.certify.trial import GeneratorTrial, Trial, VerifierTrial
 from specdecode.certify.worlds import World
-from specdecode.exact import Fault, Inexact, LazyGenerator, NotReproducible, Numbers, TooLarge, walk
+from specdecode.exact import (
+    Fault,
+    Inexact,
+    LazyGenerator,
+    NotReproducible,
+    Numbers,
+    Path,
+    TooLarge,
+    walk,
+)
 from specdecode.models import next_rows
 
 __all__ = ["EXTREMES", "at_the_extremes"]
@@ -68,22 +77,21 @@ def _outcomes(trial: Trial, world: World, u: float) -> Iterator[Any]:
 
 def _played(program: Any, u: float) -> Iterator[Any]:
     """What a program does with real numbers: each coin is u, and noise says who wins a race."""
+    paths: list[Path] = []
+
+    def run(path: Path) -> None:
+        paths.append(path)
+        program(LazyGenerator(path))
+
     try:
-        found = [
-            path.numbers() or []
-            for path, _ in walk(
-                lambda path: program(LazyGenerator(path)),
-                max_paths=1000,
-                max_draws=_DRAWS,
-                refused=lambda why: None,
-                edge=u,
-            )
-            if path.probability > _CHANCE
-        ]
+        for _ in walk(run, max_paths=1000, max_draws=_DRAWS, refused=lambda why: None, edge=u):
+            pass
     except (Inexact, NotReproducible, TooLarge):
-        found = [[]]
-    for numbers in found:
-        yield program(LazyGenerator(Numbers([*numbers, *[u] * _DRAWS])))
+        paths = [] if any(path.races for path in paths) else [Path()]
+    for path in paths:
+        numbers = path.numbers()
+        if numbers is not None and path.probability > _CHANCE:
+            yield program(LazyGenerator(Numbers([*numbers, *[u] * _DRAWS])))
 
 
 def _possible(world: World, tokens: Sequence[int]) -> bool:

@@ -408,7 +408,7 @@ def winner(entries: Sequence[Any], smallest: bool) -> int | None:
         Whether the smallest is asked for.
     """
     racers = [entry for entry in entries if isinstance(entry, LazyFunction)]
-    if len(racers) < 2 or any(racer._time is None for racer in racers):
+    if not racers or any(racer._time is None for racer in racers):
         return None
     path, time = racers[0]._path, racers[0]._time
     fresh = {racer._which for racer in racers}
@@ -433,7 +433,7 @@ def winner(entries: Sequence[Any], smallest: bool) -> int | None:
     rates = [r._time.weight * Fraction(math.exp(r._time.log_weight - top)) for r in racers if r._time]
     if not any(rates):
         return None
-    first = racers[path.choose(rates)]
+    first = racers[path.choose(rates) if len(racers) > 1 else 0]
     for racer in racers:
         if racer is not first:
             path.lost[racer._which] = len(path.lost), first._which
