@@ -25,7 +25,7 @@ from scipy import optimize
 from specdecode.checks import Row, Rows, TokenIds, as_count, as_drafted, as_row
 from specdecode.optimum import best_acceptance
 from specdecode.rule import acceptance, divide, excess, overlap
-from specdecode.sampling import Uniforms, inverse_cdf
+from specdecode.sampling import Uniforms, inverse_cdf, uniform
 from specdecode.verifiers import replacement
 
 __all__ = ["best_acceptance", "distinct", "independent", "k_seq", "kept_by_k_seq", "recursive", "root"]
@@ -54,7 +54,7 @@ def independent(row: Row, m: int, rng: Uniforms) -> tuple[list[int], np.ndarray]
     ([1, 0], [[0.5, 0.5], [0.5, 0.5]])
     """
     row = as_row(row, "row")
-    tokens = [inverse_cdf(row, rng.random()) for _ in range(as_count(m, "m", least=1))]
+    tokens = [inverse_cdf(row, uniform(rng)) for _ in range(as_count(m, "m", least=1))]
     return tokens, np.stack([row] * m)
 
 
@@ -86,7 +86,7 @@ def distinct(row: Row, m: int, rng: Uniforms) -> tuple[list[int], np.ndarray]:
     for _ in range(min(as_count(m, "m", least=1), int((row != 0).sum()))):
         rest = np.where(np.isin(np.arange(len(row)), tokens), 0 * row, row)
         rows.append(divide(rest, rest.sum()))
-        tokens.append(inverse_cdf(rows[-1], rng.random()))
+        tokens.append(inverse_cdf(rows[-1], uniform(rng)))
     return tokens, np.stack(rows)
 
 
@@ -134,10 +134,10 @@ def recursive(candidates: TokenIds, draft_dists: Rows, target_dist: Row, rng: Un
     for j, candidate in enumerate(candidates):
         q = as_row(draft_dists[j], f"draft_dists[{j}]", len(left))
         x = as_drafted(candidate, q, f"candidates[{j}]")
-        if rng.random() < acceptance(left[x], q[x]):
+        if uniform(rng) < acceptance(left[x], q[x]):
             return x
         left = replacement(left, q)
-    return inverse_cdf(left, rng.random())
+    return inverse_cdf(left, uniform(rng))
 
 
 def kept_by_k_seq(p: Row, q: Row, m: int, rho: Any) -> tuple[Any, Any]:
@@ -250,9 +250,9 @@ def k_seq(
     left = excess(p, emitted)
     for j, candidate in enumerate(candidates):
         x = as_drafted(candidate, q, f"candidates[{j}]")
-        if rng.random() < acceptance(p[x], rho * q[x]):
+        if uniform(rng) < acceptance(p[x], rho * q[x]):
             return x
-    return inverse_cdf(divide(left, left.sum()) if (left != 0).any() else p, rng.random())
+    return inverse_cdf(divide(left, left.sum()) if (left != 0).any() else p, uniform(rng))
 
 
 def _check(candidates: TokenIds, draft_dists: Rows) -> None:

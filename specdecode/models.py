@@ -6,7 +6,7 @@ package never speaks of caches (see `specdecode.smollm`). The models here are sm
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NoReturn, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from specdecode.checks import (
     as_rows,
     as_token,
     is_vouched_for,
+    shown,
     vouched,
 )
 
@@ -26,6 +27,7 @@ __all__ = [
     "MappedModel",
     "MarkovModel",
     "Model",
+    "Prefix",
     "RepetitionPenalty",
     "as_model",
     "common_prefix",
@@ -40,7 +42,7 @@ __all__ = [
 class Model(Protocol):
     """A pure function of its prefix: the same tokens give the same row, whatever was asked before.
 
-    The prefix is the caller's own list: read it during the call, copy what you keep, write nothing.
+    The prefix is the caller's own list (a `Prefix`): read it during the call, copy what you keep, write nothing.
     """
 
     vocab_size: int
@@ -53,16 +55,46 @@ class Model(Protocol):
     # row i equals next_dist(tokens[: len(tokens) - n + 1 + i]).
 
 
+class Prefix(list[int]):
+    """A list that grows, and that whoever is handed it can only read; to copy it makes a plain list.
+
+    Examples
+    --------
+    >>> text = Prefix([0, 1])
+    >>> text.grow(2)
+    >>> text, text[-1], [*text, 3]
+    ([0, 1, 2], 2, [0, 1, 2, 3])
+    >>> text.append(4)
+    Traceback (most recent call last):
+    ValueError: the model changed the tokens it was given, [0, 1, 2]; want a pure function
+    """
+
+    def grow(self, token: int) -> None:
+        """One token more: for the owner alone."""
+        list.append(self, token)
+
+    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
+        raise ValueError(f"the model changed the tokens it was given, {shown(self)}; want a pure function")
+
+    append = extend = insert = pop = remove = clear = sort = reverse = _refuse
+    __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        return list, (list(self),)
+
+
 def as_model(model: Any, name: str) -> Model:
     """`model` itself, if it is one.
 
     Raises
     ------
     ValueError
-        If it lacks `vocab_size` or `next_dist`.
+        If it lacks `vocab_size` or `next_dist`, or its `vocab_size` is not a whole number, 1 or more.
     """
-    if not isinstance(model, Model):
-        raise ValueError(f"{name} is a {type(model).__name__}; want a Model with vocab_size and next_dist()")
+    if isinstance(model, type) or not isinstance(model, Model):
+        what = f"the class {model.__name__}" if isinstance(model, type) else f"a {type(model).__name__}"
+        raise ValueError(f"{name} is {what}; want a Model with vocab_size and next_dist()")
+    as_count(model.vocab_size, f"{name}.vocab_size", least=1)
     return model
 
 
@@ -118,10 +150,10 @@ def next_rows(model: Model, tokens: TokenIds, n: int) -> np.ndarray:
     """
     name, length = f"{type(model).__name__} rows", len(tokens)
     if not hasattr(model, "next_dists"):
-        prefix = list(tokens[: length - n + 1])
+        prefix = Prefix(tokens[: length - n + 1])
         rows = [next_row(model, prefix, name)]
         for following in tokens[length - n + 1 :]:
-            prefix.append(following)
+            prefix.grow(following)
             rows.append(next_row(model, prefix, name))
         return np.array(rows)
     given: np.ndarray = model.next_dists(tokens, n)
@@ -293,14 +325,14 @@ class RepetitionPenalty:
     """
 
     def __init__(self, model: Model, penalty: float | Fraction) -> None:
-        self.model, self.penalty = model, as_number(penalty, "penalty", 1)
+        self.model, self.penalty = as_model(model, "model"), as_number(penalty, "penalty", 1)
         self.vocab_size = model.vocab_size
 
     def __repr__(self) -> str:
         return f"RepetitionPenalty({self.model!r}, {self.penalty!r})"
 
     def next_dist(self, prefix: TokenIds) -> np.ndarray:
-        given = np.asarray(self.model.next_dist(prefix))
+        given = next_row(self.model, prefix, "row")
         seen = np.isin(np.arange(self.vocab_size), list(prefix))
         weights = np.where(seen, given / self.penalty, given)
         row: np.ndarray = weights / weights.sum()
@@ -325,7 +357,9 @@ class MappedModel:
     """
 
     def __init__(self, model: Model, row_map: Callable[[np.ndarray], np.ndarray]) -> None:
-        self.model, self.row_map, self.vocab_size = model, row_map, model.vocab_size
+        if not callable(row_map):
+            raise ValueError(f"row_map is {shown(row_map)}; want a function from a row to a row")
+        self.model, self.row_map, self.vocab_size = as_model(model, "model"), row_map, model.vocab_size
 
     def next_dist(self, prefix: TokenIds) -> np.ndarray:
         return self.row_map(self.model.next_dist(prefix))

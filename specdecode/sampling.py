@@ -12,11 +12,21 @@ from typing import Any, Concatenate, ParamSpec, Protocol, cast
 
 import numpy as np
 
-from specdecode.checks import Row, TokenIds, as_count, as_number, as_row, as_token
+from specdecode.checks import Row, TokenIds, as_count, as_number, as_row, as_token, as_tokens, shown
 from specdecode.rule import divide
 
-__all__ = ["Settings", "certain", "draw", "inverse_cdf", "min_p", "suppress", "temperature", "top_k", "top_p"]
-
+__all__ = [
+    "Settings",
+    "certain",
+    "draw",
+    "inverse_cdf",
+    "min_p",
+    "suppress",
+    "temperature",
+    "top_k",
+    "top_p",
+    "uniform",
+]
 
 Setting = ParamSpec("Setting")
 
@@ -25,6 +35,43 @@ class Uniforms(Protocol):
     """Anything with random(), as `numpy.random.Generator` has it."""
 
     def random(self) -> Any: ...
+
+
+def uniform(rng: Uniforms) -> Any:
+    """One uniform of an rng: the only door through which this package draws.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator, or anything with random()
+
+    Returns
+    -------
+    number
+        0 ≤ u < 1.
+
+    Raises
+    ------
+    ValueError
+        If `rng` has no random(), as a seed or a bit generator has none, or what that gives is no such number.
+
+    Examples
+    --------
+    >>> uniform(0)
+    Traceback (most recent call last):
+    ValueError: rng is 0; want numpy.random.default_rng(0), or anything with random()
+    """
+    try:
+        u = rng.random()
+    except (AttributeError, TypeError):
+        if hasattr(rng, "random") and not isinstance(rng, type):
+            raise
+        seed = rng if type(rng) is int and rng >= 0 else 0
+        want = f"numpy.random.default_rng({shown(seed)}), or anything with random()"
+        raise ValueError(f"rng is {shown(rng)}; want {want}") from None
+    # That a lazy number lies in its range is asked where it is looked up alone: each question takes time.
+    if (not 0 <= u < 1) if type(u) is float else (not hasattr(u, "__float__") or getattr(u, "ndim", 0)):
+        raise ValueError(f"rng.random() is {shown(u)}; want a uniform, 0 ≤ u < 1")
+    return u
 
 
 def draw(row: Row, u: Any) -> int:
@@ -62,8 +109,12 @@ def draw(row: Row, u: Any) -> int:
 
 def inverse_cdf(row: np.ndarray, u: Any) -> int:
     """`draw` for a row that has been checked, or was made from such: it is not looked at again."""
-    if not 0 <= u < 1:
-        raise ValueError(f"u is {u}; want a uniform, 0 ≤ u < 1")
+    try:
+        inside: Any = 0 <= u < 1
+    except (TypeError, ValueError):  # it does not compare with numbers, or is several
+        inside = False
+    if inside is not True and (np.ndim(inside) or not inside):
+        raise ValueError(f"u is {shown(u, str)}; want a uniform, 0 ≤ u < 1")
     cumulative = row.cumsum()
     return int((cumulative / cumulative[-1]).searchsorted(u, side="right"))
 

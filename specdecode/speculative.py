@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from specdecode import verifiers
-from specdecode.checks import TokenIds, as_count, as_stop, as_tokens
+from specdecode.checks import TokenIds, as_count, as_draft_length, as_stop, as_tokens, shown
 from specdecode.drafts import Draft, as_draft, proposed
-from specdecode.models import Model, as_model, next_rows
+from specdecode.models import Model, Prefix, as_model, next_rows
 from specdecode.policies import Policy
-from specdecode.sampling import Uniforms, inverse_cdf
+from specdecode.sampling import Uniforms, inverse_cdf, uniform
 from specdecode.trace import Round, Rounds, Trace
 from specdecode.verifiers import Verifier
 
@@ -58,7 +58,7 @@ def generate_speculative(
         n_tokens ≥ 0, how many new tokens at most. The last round may look k tokens further, so a model
         with a longest prefix must take n_tokens + k new ones.
     k : int or policy
-        Draft length, k ≥ 1; or a policy that decides it as it goes (`specdecode.policies`).
+        Draft length, 1 ≤ k ≤ 10 000; or a policy that decides it as it goes (`specdecode.policies`).
     rng : numpy.random.Generator, or anything with random()
         Drawn from in this order each round: k drafts, a coin for each tested token, one more token.
     verifier : callable
@@ -74,7 +74,7 @@ def generate_speculative(
     Raises
     ------
     ValueError
-        For a row that is not a distribution, an id outside the vocabulary, k < 1, n_tokens < 0,
+        For a row that is not a distribution, an id outside the vocabulary, k out of range, n_tokens < 0,
         vocabularies that differ, or a draft, a policy or a verifier that breaks its contract.
 
     Guarantee
@@ -131,9 +131,11 @@ def stream_speculative(
     """
     target, draft = as_model(target, "target"), as_draft(draft)
     if not callable(verifier):
-        raise ValueError(f"verifier is {verifier!r}; want a function such as specdecode.verifiers.token")
-    n_tokens, k = as_count(n_tokens, "n_tokens", least=0), k if callable(k) else as_count(k, "k", least=1)
-    size = getattr(draft, "vocab_size", target.vocab_size)
+        raise ValueError(
+            f"verifier is {shown(verifier)}; want a function such as specdecode.verifiers.token"
+        )
+    n_tokens, k = as_count(n_tokens, "n_tokens", least=0), k if callable(k) else as_draft_length(k)
+    size = as_count(getattr(draft, "vocab_size", target.vocab_size), "draft.vocab_size", least=1)
     if size != target.vocab_size:
         sizes = f"draft has V = {size} and target V = {target.vocab_size}"
         raise ValueError(f"{sizes}; want one vocabulary for both (see `specdecode.drafts.PaddedDraft`)")
@@ -221,7 +223,7 @@ def _propose_while(
     """Drafted tokens, one at a time, while the policy asks for more."""
     drafted: list[int] = []
     rows: list[np.ndarray] = []
-    while as_count(policy(rounds, tuple(drafted), tuple(rows)), "k from the policy", least=0) > len(drafted):
+    while as_draft_length(policy(rounds, tuple(drafted), tuple(rows)), "k from the policy", 0) > len(drafted):
         another, its_row = proposed(draft, [*text, *drafted], 1, rng, vocab_size)
         if not another:
             break
@@ -304,11 +306,11 @@ def generate_target_only(
     """
     target, n_tokens = as_model(target, "target"), as_count(n_tokens, "n_tokens", least=0)
     stop = as_stop(stop, target.vocab_size)
-    text = as_tokens(prefix, "prefix", target.vocab_size)
+    text = Prefix(as_tokens(prefix, "prefix", target.vocab_size))
     start = len(text)
     while len(text) < start + n_tokens:
         row = next_rows(target, text, 1)[0]
-        text.append(inverse_cdf(row, rng.random()))
+        text.grow(inverse_cdf(row, uniform(rng)))
         if text[-1] in stop:
             break
     return text[start:]

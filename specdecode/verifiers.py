@@ -28,7 +28,7 @@ import numpy as np
 
 from specdecode.checks import Rows, TokenIds, as_drafted, as_number, as_row, as_token
 from specdecode.rule import acceptance, divide, excess
-from specdecode.sampling import Uniforms, certain, inverse_cdf
+from specdecode.sampling import Uniforms, certain, inverse_cdf, uniform
 
 __all__ = [
     "RULES",
@@ -273,12 +273,12 @@ def block(draft_tokens: TokenIds, draft_dists: Rows, target_dists: Rows, rng: Un
         kept.append(acceptance(kept[i] * p[drafted[i]], q[drafted[i]]))
     length = 0
     for i in range(1, k + 1):
-        if rng.random() < (kept[k] if i == k else _keeps(kept[i], target_dists[i], draft_dists[i])):
+        if uniform(rng) < (kept[k] if i == k else _keeps(kept[i], target_dists[i], draft_dists[i])):
             length = i
     last = target_dists[length]
     if length < k:
         last = replacement(last, draft_dists[length], kept[length])
-    return [*drafted[:length], inverse_cdf(last, rng.random())]
+    return [*drafted[:length], inverse_cdf(last, uniform(rng))]
 
 
 def _keeps(kept: Any, p: np.ndarray, q: np.ndarray) -> Any:
@@ -407,7 +407,7 @@ def sampler_match(draft_tokens: TokenIds, draft_dists: Sized, target_dists: Rows
     >>> sampler_match([0, 1], [None] * 2, [[1.0, 0.0]] * 3, np.random.default_rng(0))
     [0, 0]
     """
-    return _while_it_matches(draft_tokens, target_dists, lambda p: inverse_cdf(p, rng.random()))
+    return _while_it_matches(draft_tokens, target_dists, lambda p: inverse_cdf(p, uniform(rng)))
 
 
 # Lossy rules: faster, and not exact.
@@ -477,7 +477,7 @@ def typical(
         if not p[x] > min(epsilon, delta * float(np.exp((entries * np.log(entries)).sum()))):
             break
         emitted.append(x)
-    return [*emitted, inverse_cdf(target_dists[len(emitted)], rng.random())]
+    return [*emitted, inverse_cdf(target_dists[len(emitted)], uniform(rng))]
 
 
 @_claims("lossy", "keeps a drafted token up to 1/l times too often")
@@ -594,10 +594,10 @@ def _one_by_one(
     for i, drafted in enumerate(draft_tokens):
         p, q = rows(i)
         x = as_drafted(drafted, q, f"draft_tokens[{i}]")
-        if not rng.random() < keeps(p[x], q[x]):
-            return [*emitted, inverse_cdf(replacement(p, q), rng.random())]
+        if not uniform(rng) < keeps(p[x], q[x]):
+            return [*emitted, inverse_cdf(replacement(p, q), uniform(rng))]
         emitted.append(x)
-    return [*emitted, inverse_cdf(target_dists[len(emitted)], rng.random())]
+    return [*emitted, inverse_cdf(target_dists[len(emitted)], uniform(rng))]
 
 
 def _while_it_matches(
