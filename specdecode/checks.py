@@ -136,7 +136,7 @@ def _distributions(values: Row | Rows, name: str, shape: tuple[int | None, ...])
     tolerance = 0 if rational else min(0.01, max(int(array.shape[-1]), 16) * spacing)
     if array.dtype == object:
         numbers = array
-        right = _are_distributions(numbers, tolerance)
+        right: Any = _are_distributions(numbers, tolerance)
     else:
         numbers = array.astype(float, copy=False)
         with np.errstate(over="ignore", invalid="ignore"):  # neither infinity nor ∞ − ∞ is 1
@@ -317,13 +317,13 @@ def as_tokens(values: Any, name: str, vocab_size: int) -> list[int]:
     return [as_token(value, f"{name}[{i}]", vocab_size) for i, value in enumerate(as_list(values, name))]
 
 
-def as_list(values: Any, name: str) -> list[Any]:
-    """What should be token ids as a new list; the ids themselves are not looked at.
+def as_list(values: Any, name: str, what: str = "token ids") -> list[Any]:
+    """What should be a sequence as a new list; the entries are not looked at.
 
     Raises
     ------
     ValueError
-        If it is no sequence: a set has no order, and a text is not its tokens.
+        If it is none: a set has no order, and a text is not its tokens.
 
     Examples
     --------
@@ -332,7 +332,7 @@ def as_list(values: Any, name: str) -> list[Any]:
     ValueError: prefix is {1, 2}; want a sequence of token ids
     """
     if isinstance(values, str | Set | Mapping) or not np.iterable(values):
-        raise ValueError(f"{name} is {shown(values)}; want a sequence of token ids")
+        raise ValueError(f"{name} is {shown(values)}; want a sequence of {what}")
     return list(values)
 
 
@@ -387,7 +387,7 @@ def as_stop(stop: int | Collection[int] | None, vocab_size: int) -> frozenset[in
     """
     if stop is None:
         return frozenset()
-    collection = stop if np.iterable(stop) and not isinstance(stop, str) else [stop]
+    collection = stop if np.iterable(stop) and not isinstance(stop, str | Mapping) else [stop]
     return frozenset(as_token(value, "stop", vocab_size) for value in collection)
 
 
@@ -538,5 +538,5 @@ def shown(value: object, spell: Callable[[Any], str] = repr) -> str:
     try:
         text = " ".join(spell(value).split())
     except Exception:  # an int of more digits than Python spells, an object that fails to say what it is
-        text = f"of type {type(value).__name__}"
+        text = f"<{type(value).__name__}>"
     return text if len(text) <= 80 else f"{text[:79]}…"

@@ -186,8 +186,8 @@ class PaddedDraft:
     Raises
     ------
     ValueError
-        If the draft has no `vocab_size`. On proposing, if a larger draft can draft an id that the target lacks;
-        names the id.
+        If the draft has no `vocab_size`. On proposing, if a larger draft can draft an id that the target
+        lacks; names the id.
 
     Examples
     --------
@@ -207,9 +207,10 @@ class PaddedDraft:
         return f"PaddedDraft({self.draft!r}, {self.vocab_size})"
 
     def propose(self, prefix: TokenIds, k: int, rng: Any) -> tuple[TokenIds, np.ndarray]:
-        if max(prefix, default=0) >= self._known:
+        text = as_tokens(prefix, "prefix", self.vocab_size)
+        if max(text, default=0) >= self._known:
             return [], np.empty((0, self.vocab_size))
-        tokens, rows = proposed(self.draft, list(prefix), k, rng, self._known)
+        tokens, rows = proposed(self.draft, text, k, rng, self._known)
         beyond = np.argwhere(rows[:, self.vocab_size :] != 0)
         if len(beyond):
             raise ValueError(
@@ -267,8 +268,8 @@ def proposed(
     Raises
     ------
     ValueError
-        If it is no pair, there are more than k, a row is not a distribution over the target's vocabulary, or a
-        token is not one that its row could have given.
+        If it is no pair, there are more than k, a row is not a distribution over the target's vocabulary, or
+        a token is not one that its row could have given.
     """
     answer: Any = draft.propose(text, k, rng)
     try:

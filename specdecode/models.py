@@ -14,6 +14,7 @@ from specdecode.checks import (
     Rows,
     TokenIds,
     as_count,
+    as_list,
     as_number,
     as_row,
     as_rows,
@@ -42,7 +43,7 @@ __all__ = [
 class Model(Protocol):
     """A pure function of its prefix: the same tokens give the same row, whatever was asked before.
 
-    The prefix is the caller's own list (a `Prefix`): read it during the call, copy what you keep, write nothing.
+    The prefix is the caller's own list: read it during the call, copy what you keep, write nothing.
     """
 
     vocab_size: int
@@ -58,6 +59,11 @@ class Model(Protocol):
 class Prefix(list[int]):
     """A list that grows, and that whoever is handed it can only read; to copy it makes a plain list.
 
+    Parameters
+    ----------
+    tokens : sequence of int
+        Copied.
+
     Examples
     --------
     >>> text = Prefix([0, 1])
@@ -68,6 +74,9 @@ class Prefix(list[int]):
     Traceback (most recent call last):
     ValueError: the model changed the tokens it was given, [0, 1, 2]; want a pure function
     """
+
+    def __init__(self, tokens: TokenIds) -> None:
+        super().__init__(tokens if isinstance(tokens, list | tuple) else as_list(tokens, "prefix"))
 
     def grow(self, token: int) -> None:
         """One token more: for the owner alone."""
@@ -148,7 +157,11 @@ def next_rows(model: Model, tokens: TokenIds, n: int) -> np.ndarray:
     array([[1., 0.],
            [0., 1.]])
     """
+    if not isinstance(tokens, list | tuple):
+        tokens = as_list(tokens, "tokens")
     name, length = f"{type(model).__name__} rows", len(tokens)
+    if (type(n) is not int or not 0 < n <= length + 1) and as_count(n, "n", least=1) > length + 1:
+        raise ValueError(f"n is {n}; want at most {length + 1}, one row more than there are tokens")
     if not hasattr(model, "next_dists"):
         prefix = Prefix(tokens[: length - n + 1])
         rows = [next_row(model, prefix, name)]
@@ -200,7 +213,7 @@ class MarkovModel:
     """
 
     def __init__(self, rows: Rows) -> None:
-        self.vocab_size = as_count(len(rows), "number of rows", least=1)
+        self.vocab_size = as_count(len(as_list(rows, "rows", "rows")), "number of rows", least=1)
         self.rows = rows
 
     def __repr__(self) -> str:
@@ -249,13 +262,21 @@ def random_markov(vocab_size: int, seed: int) -> MarkovModel:
     MarkovModel
         The same rows for the same arguments, on every machine.
 
+    Raises
+    ------
+    ValueError
+        If V is not a whole number from 1 to 16 384, or the seed not one of 0 or more.
+
     Examples
     --------
     >>> random_markov(3, seed=1).next_dist([0]).round(3)
     array([0.05 , 0.924, 0.026])
     """
-    rng = np.random.default_rng(seed)
-    return MarkovModel(_dirichlet_rows(rng, 0.3, as_count(vocab_size, "vocab_size", least=1)))
+    if as_count(vocab_size, "vocab_size", least=1) > _WIDEST:
+        raise ValueError(
+            f"vocab_size is {shown(vocab_size)}; want at most {_WIDEST}: the table has V² entries"
+        )
+    return MarkovModel(_dirichlet_rows(seed, 0.3, vocab_size))
 
 
 def draft_from_target(target: MarkovModel, agreement: float, seed: int) -> MarkovModel:
@@ -290,12 +311,16 @@ def draft_from_target(target: MarkovModel, agreement: float, seed: int) -> Marko
     if not isinstance(target, MarkovModel):
         raise ValueError(f"target is a {type(target).__name__}; want a MarkovModel, whose rows can be mixed")
     as_number(agreement, "agreement", 0, 1)
-    other = _dirichlet_rows(np.random.default_rng(seed), 0.4, target.vocab_size)
+    other = _dirichlet_rows(seed, 0.4, target.vocab_size)
     mixed = agreement * target.rows + (1 - agreement) * other
     return MarkovModel(mixed / mixed.sum(axis=1, keepdims=True))
 
 
-def _dirichlet_rows(rng: np.random.Generator, concentration: float, vocab_size: int) -> np.ndarray:
+_WIDEST = 2**14  # tokens of a random table, which then takes 2 GiB
+
+
+def _dirichlet_rows(seed: int, concentration: float, vocab_size: int) -> np.ndarray:
+    rng = np.random.default_rng(as_count(seed, "seed", least=0))
     return rng.dirichlet(np.full(vocab_size, concentration), size=vocab_size)  # (V, V)
 
 
@@ -361,8 +386,12 @@ class MappedModel:
             raise ValueError(f"row_map is {shown(row_map)}; want a function from a row to a row")
         self.model, self.row_map, self.vocab_size = as_model(model, "model"), row_map, model.vocab_size
 
+    @vouched
     def next_dist(self, prefix: TokenIds) -> np.ndarray:
-        return self.row_map(self.model.next_dist(prefix))
+        row: np.ndarray = self.next_dists(prefix, 1)[0]
+        return row
 
+    @vouched
     def next_dists(self, tokens: TokenIds, n: int) -> np.ndarray:
-        return np.stack([self.row_map(row) for row in next_rows(self.model, tokens, n)])
+        rows = [self.row_map(row) for row in next_rows(self.model, tokens, n)]
+        return as_rows(rows, f"{type(self).__name__} rows", n, self.vocab_size)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from specdecode import verifiers
-from specdecode.checks import TokenIds, as_count, as_draft_length, as_stop, as_tokens, shown
+from specdecode.checks import TokenIds, as_count, as_draft_length, as_list, as_stop, as_tokens, shown
 from specdecode.drafts import Draft, as_draft, proposed
 from specdecode.models import Model, Prefix, as_model, next_rows
 from specdecode.policies import Policy
@@ -130,10 +130,7 @@ def stream_speculative(
         As `generate_speculative`.
     """
     target, draft = as_model(target, "target"), as_draft(draft)
-    if not callable(verifier):
-        raise ValueError(
-            f"verifier is {shown(verifier)}; want a function such as specdecode.verifiers.token"
-        )
+    _check_verifier(verifier)
     n_tokens, k = as_count(n_tokens, "n_tokens", least=0), k if callable(k) else as_draft_length(k)
     size = as_count(getattr(draft, "vocab_size", target.vocab_size), "draft.vocab_size", least=1)
     if size != target.vocab_size:
@@ -145,13 +142,18 @@ def stream_speculative(
     played: list[Round] = []
     rounds = Rounds(played)
     while len(text) < end:
-        round_, emitted = play_round(target, draft, text, k, rng, verifier, rounds)
+        round_, emitted = _round(target, draft, text, k, rng, verifier, rounds)
         played.append(round_)
         kept = cut(emitted, end - len(text), stop)
         text.extend(kept)
         yield round_, kept
         if kept[-1] in stop:
             return
+
+
+def _check_verifier(verifier: Any) -> None:
+    if not callable(verifier):
+        raise ValueError(f"verifier is {shown(verifier)}; want a function such as specdecode.verifiers.token")
 
 
 def play_round(
@@ -200,7 +202,23 @@ def play_round(
     >>> play_round(target, target, [0], 3, np.random.default_rng(0))
     (Round(proposed=3, accepted=3, emitted=4), [1, 3, 0, 1])
     """
-    draft, vocab_size = as_draft(draft), target.vocab_size
+    k = k if callable(k) else as_draft_length(k)
+    _check_verifier(verifier)
+    text = as_tokens(text, "text", as_model(target, "target").vocab_size)
+    return _round(target, as_draft(draft), text, k, rng, verifier, rounds)
+
+
+def _round(
+    target: Model,
+    draft: Draft,
+    text: list[int],
+    k: int | Policy,
+    rng: Uniforms,
+    verifier: Verifier,
+    rounds: Sequence[Round],
+) -> tuple[Round, list[int]]:
+    """`play_round` of what has been checked."""
+    vocab_size = target.vocab_size
     if callable(k):
         drafted, draft_dists = _propose_while(k, draft, list(text), rng, rounds, vocab_size)
     else:
@@ -364,7 +382,7 @@ def generate_batch(
     >>> both[0] == generate_batch(target, draft, [[0]], 10, 3, seed=0)[0]
     True
     """
-    seed = as_count(seed, "seed", least=0)
+    seed, prompts = as_count(seed, "seed", least=0), as_list(prompts, "prompts", "prompts")
     return [
         generate_speculative(
             _fresh(target), _fresh(draft), prompt, n_tokens, k, np.random.default_rng([seed, row]), **options
@@ -408,7 +426,7 @@ def log_probabilities(target: Model, prefix: TokenIds, tokens: TokenIds) -> list
     >>> [round(value, 4) for value in log_probabilities(coin, [0], [1, 0])]
     [-0.2877, -0.6931]
     """
-    tokens = as_tokens(tokens, "tokens", target.vocab_size)
+    tokens = as_tokens(tokens, "tokens", as_model(target, "target").vocab_size)
     if not tokens:
         return []
     rows = next_rows(target, [*as_tokens(prefix, "prefix", target.vocab_size), *tokens[:-1]], len(tokens))

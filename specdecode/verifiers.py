@@ -26,7 +26,7 @@ from typing import Any, Literal, TypeVar, cast
 
 import numpy as np
 
-from specdecode.checks import Rows, TokenIds, as_drafted, as_number, as_row, as_token
+from specdecode.checks import Rows, TokenIds, as_drafted, as_list, as_number, as_row, as_token, shown
 from specdecode.rule import acceptance, divide, excess
 from specdecode.sampling import Uniforms, certain, inverse_cdf, uniform
 
@@ -89,12 +89,12 @@ def _claims(
         def checked(
             draft_tokens: TokenIds, draft_dists: Rows, target_dists: Rows, *rng: Any, **settings: Any
         ) -> list[int]:
-            k = len(draft_tokens)
-            if reads_draft_dists and len(draft_dists) != k:
+            k = len(draft_tokens := as_list(draft_tokens, "draft_tokens"))
+            if reads_draft_dists and _length(draft_dists, "draft_dists") != k:
                 raise ValueError(
                     f"draft_dists has {len(draft_dists)} rows for {k} drafted tokens; want one each"
                 )
-            if len(target_dists) != k + 1:
+            if _length(target_dists, "target_dists") != k + 1:
                 rows = f"target_dists has {len(target_dists)} rows for k = {k}"
                 raise ValueError(f"{rows}; want k + 1, the last for the bonus")
             p = _AsRead(target_dists, "target_dists")
@@ -110,6 +110,13 @@ def _claims(
     return register
 
 
+def _length(rows: Any, name: str) -> int:
+    try:
+        return len(rows)
+    except TypeError:
+        raise ValueError(f"{name} is {shown(rows)}; want a sequence of rows") from None
+
+
 class _AsRead(dict[int, np.ndarray]):
     """Rows by position, each read and checked when it is first asked for."""
 
@@ -117,8 +124,12 @@ class _AsRead(dict[int, np.ndarray]):
         self._rows, self._name, self._beside = rows, name, beside
 
     def __missing__(self, i: int) -> np.ndarray:
-        size = None if self._beside is None else len(self._beside[i])
-        self[i] = as_row(self._rows[i], f"{self._name}[{i}]", size)
+        first = self._beside[i] if self._beside is not None else next(iter(self.values()), None)
+        try:
+            row = self._rows[i]
+        except (KeyError, IndexError, TypeError):  # a mapping, a set
+            raise ValueError(f"{self._name} is {shown(self._rows)}; want a sequence of rows") from None
+        self[i] = as_row(row, f"{self._name}[{i}]", None if first is None else len(first))
         return self[i]
 
 
