@@ -3,14 +3,19 @@
 import signal
 import time
 import warnings
+from fractions import Fraction as F
 from itertools import pairwise
 
 import malformed
+import malformed_arguments
+import malformed_lines
 import numpy as np
 import pytest
-from malformed import Case, Constant, message
+from malformed import Case, message
+from malformed_arguments import Constant
 
 from specdecode import generate_speculative, random_markov
+from specdecode.models import MarkovModel
 
 
 def refused(cases):
@@ -29,20 +34,22 @@ def refused(cases):
 
 
 def test_every_function_refuses_every_wrong_argument():
-    assert refused(malformed.api()) > 4000
+    assert refused(malformed_arguments.cases()) > 4000
 
 
 def test_the_command_line_refuses_what_cannot_be():
-    assert refused(malformed.command_lines()) > 500
+    assert refused(malformed_lines.command_lines()) > 500
 
 
 def test_files_without_a_function_are_told(tmp_path):
-    assert refused(malformed.files(tmp_path)) > 80
+    assert refused(malformed_lines.files(tmp_path)) > 80
 
 
 def test_servers_that_answer_nonsense_are_told():
     pytest.importorskip("httpx2")
-    assert refused(malformed.servers()) > 200
+    import malformed_servers
+
+    assert refused(malformed_servers.cases()) > 200
 
 
 def test_tensors_that_hold_no_numbers_are_told():
@@ -90,8 +97,8 @@ def test_what_hangs_is_found(monkeypatch):
 
 def test_nothing_impossible_comes_out_of_extreme_uniforms():
     """Coins of exactly 0 and just below 1 are right, and wake no token with p = 0."""
-    target = malformed.MarkovModel([[0.0, 0.5, 0.5], [1.0, 0.0, 0.0], [0.5, 0.0, 0.5]])
-    draft = malformed.MarkovModel([[1 / 3] * 3] * 3)
-    for u in (0.0, 1 - 2**-53, 0.5, np.float64(0.25), malformed.F(1, 3)):
+    target = MarkovModel([[0.0, 0.5, 0.5], [1.0, 0.0, 0.0], [0.5, 0.0, 0.5]])
+    draft = MarkovModel([[1 / 3] * 3] * 3)
+    for u in (0.0, 1 - 2**-53, 0.5, np.float64(0.25), F(1, 3)):
         text = [0, *generate_speculative(target, draft, [0], 20, 3, Constant(u)).tokens]
         assert all(target.rows[a][b] > 0 for a, b in pairwise(text))

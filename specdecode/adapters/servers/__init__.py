@@ -1,8 +1,8 @@
 """Two servers compared as black boxes: one that speculates, and one that does not.
 
 Both are asked over HTTP, in the way of OpenAI's completions, for many texts after the same prompts, and the
-samples are compared by the two-sample test of `specdecode.certify.same`. Nothing is known of either but what it
-says, so a difference is found only if it is large enough to be seen in so many texts.
+samples are compared by the two-sample test of `specdecode.certify.same`. Nothing is known of either but what
+it says, so a difference is found only if it is large enough to be seen in so many texts.
 
 settings   a server, and how it is asked
 asking     one server over HTTP: sent, waited for, sent again
