@@ -331,6 +331,8 @@ def as_list(values: Any, name: str, what: str = "token ids") -> list[Any]:
     Traceback (most recent call last):
     ValueError: prefix is {1, 2}; want a sequence of token ids
     """
+    if type(values) in (list, tuple):
+        return [*values]
     if isinstance(values, str | Set | Mapping) or not np.iterable(values):
         raise ValueError(f"{name} is {shown(values)}; want a sequence of {what}")
     return list(values)

@@ -76,11 +76,9 @@ class Prefix(list[int]):
     """
 
     def __init__(self, tokens: TokenIds) -> None:
-        super().__init__(tokens if isinstance(tokens, list | tuple) else as_list(tokens, "prefix"))
+        super().__init__(tokens if isinstance(tokens, (list, tuple)) else as_list(tokens, "prefix"))
 
-    def grow(self, token: int) -> None:
-        """One token more: for the owner alone."""
-        list.append(self, token)
+    grow = list.append  # one token more: for the owner alone
 
     def _refuse(self, *_: Any, **__: Any) -> NoReturn:
         raise ValueError(f"the model changed the tokens it was given, {shown(self)}; want a pure function")
@@ -157,13 +155,13 @@ def next_rows(model: Model, tokens: TokenIds, n: int) -> np.ndarray:
     array([[1., 0.],
            [0., 1.]])
     """
-    if not isinstance(tokens, list | tuple):
+    if not isinstance(tokens, (list, tuple)):
         tokens = as_list(tokens, "tokens")
-    name, length = f"{type(model).__name__} rows", len(tokens)
+    length = len(tokens)
     if (type(n) is not int or not 0 < n <= length + 1) and as_count(n, "n", least=1) > length + 1:
         raise ValueError(f"n is {n}; want at most {length + 1}, one row more than there are tokens")
     if not hasattr(model, "next_dists"):
-        prefix = Prefix(tokens[: length - n + 1])
+        name, prefix = _rows_of(model), Prefix(tokens[: length - n + 1])
         rows = [next_row(model, prefix, name)]
         for following in tokens[length - n + 1 :]:
             prefix.grow(following)
@@ -172,7 +170,13 @@ def next_rows(model: Model, tokens: TokenIds, n: int) -> np.ndarray:
     given: np.ndarray = model.next_dists(tokens, n)
     if len(tokens) != length:
         raise ValueError(f"{type(model).__name__} changed the tokens it was given; want a pure function")
-    return given if is_vouched_for(model.next_dists) else as_rows(given, name, n, model.vocab_size)
+    if is_vouched_for(model.next_dists):
+        return given
+    return as_rows(given, _rows_of(model), n, model.vocab_size)
+
+
+def _rows_of(model: Model) -> str:
+    return f"{type(model).__name__} rows"
 
 
 def common_prefix(a: Sequence[Any], b: Sequence[Any]) -> int:
@@ -394,4 +398,4 @@ class MappedModel:
     @vouched
     def next_dists(self, tokens: TokenIds, n: int) -> np.ndarray:
         rows = [self.row_map(row) for row in next_rows(self.model, tokens, n)]
-        return as_rows(rows, f"{type(self).__name__} rows", n, self.vocab_size)
+        return as_rows(rows, _rows_of(self), n, self.vocab_size)

@@ -68,8 +68,10 @@ def uniform(rng: Uniforms) -> Any:
         seed = rng if isinstance(rng, int) and rng > 0 else 0
         want = f"numpy.random.default_rng({shown(seed)}), or anything with random()"
         raise ValueError(f"rng is {shown(rng)}; want {want}") from None
+    if type(u) is float and 0 <= u < 1:
+        return u
     # That a lazy number lies in its range is asked where it is looked up alone: each question takes time.
-    if (not 0 <= u < 1) if type(u) is float else (not hasattr(u, "__float__") or np.ndim(u)):
+    if type(u) is float or not hasattr(u, "__float__") or np.ndim(u):
         raise ValueError(f"rng.random() is {shown(u)}; want a uniform, 0 ≤ u < 1")
     return u
 
@@ -109,14 +111,18 @@ def draw(row: Row, u: Any) -> int:
 
 def inverse_cdf(row: np.ndarray, u: Any) -> int:
     """`draw` for a row that has been checked, or was made from such: it is not looked at again."""
-    try:
-        inside: Any = 0 <= u < 1
-    except (TypeError, ValueError):  # it does not compare with numbers, or is several
-        inside = False
-    if inside is not True and (np.ndim(inside) or not inside):
+    if not ((type(u) is float and 0 <= u < 1) or _is_uniform(u)):
         raise ValueError(f"u is {shown(u, str)}; want a uniform, 0 ≤ u < 1")
     cumulative = row.cumsum()
     return int((cumulative / cumulative[-1]).searchsorted(u, side="right"))
+
+
+def _is_uniform(u: Any) -> bool:
+    try:
+        inside: Any = 0 <= u < 1
+    except (TypeError, ValueError):  # it does not compare with numbers, or is several
+        return False
+    return inside is True or (np.ndim(inside) == 0 and bool(inside))
 
 
 _ON_CHECKED: dict[str, Callable[..., np.ndarray]] = {}  # the maps below, for rows that have been checked

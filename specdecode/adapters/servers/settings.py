@@ -128,7 +128,7 @@ def checked(
         except TypeError:
             right = False
         if not right:
-            raise ValueError(f"{name} is {shown(limit, str)}; want a finite number of seconds, more than 0")
+            raise ValueError(f"{name} is {shown(limit)}; want a finite number of seconds, more than 0")
     if api_key and not isinstance(api_key, str):
         raise ValueError(f"api_key is of type {type(api_key).__name__}; want the key alone, a string")
     if api_key and not (api_key.isascii() and api_key.isprintable() and " " not in api_key):
