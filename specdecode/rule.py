@@ -8,8 +8,8 @@ when fed SymPy symbols (thm-one-token in chapter 2).
 
 All functions take two rows of equal shape, or two single entries, and never write to them. They
 do arithmetic only: whether a row is a distribution is asked once, where it enters (`specdecode.checks`).
-Entry by entry a NaN that goes in comes out; the two functions that add up, `residual` and
-`total_variation`, refuse it.
+A NaN that goes in comes out, and is so found by whoever compares; `residual` alone refuses it, since a token
+is drawn from what it returns.
 """
 
 from fractions import Fraction
@@ -157,7 +157,11 @@ def residual(p: Any, q: Any) -> np.ndarray:
     array([1., 0., 0.])
     """
     over = excess(p, q)
-    total = _total(over)
+    total = np.sum(over)
+    with np.errstate(invalid="ignore"):
+        finite = total - total == 0  # ∞ − ∞ is not, NaN − NaN is not
+    if not finite:
+        raise ValueError(f"Σ (p − q)⁺ is {total}; want p and q of finite numbers")
     if total == 0:
         raise ValueError("no entry of p exceeds q, so a rejection leaves nothing to draw from")
     row: np.ndarray = divide(over, total)
@@ -175,12 +179,7 @@ def total_variation(p: Any, q: Any) -> Any:
     Returns
     -------
     scalar
-        In [0, 1] for distributions; 0 if and only if they are equal.
-
-    Raises
-    ------
-    ValueError
-        If Σ (p − q)⁺ is no finite number.
+        In [0, 1] for distributions; 0 if and only if they are equal. NaN where an entry is NaN.
 
     Guarantee
     ---------
@@ -196,17 +195,7 @@ def total_variation(p: Any, q: Any) -> Any:
     >>> total_variation([F(1, 3), F(2, 3)], [F(2, 3), F(1, 3)])
     Fraction(1, 3)
     """
-    return _total(excess(p, q))
-
-
-def _total(over: Any) -> Any:
-    """Σ excess, a finite number or a symbol."""
-    total = np.sum(over)
-    with np.errstate(invalid="ignore"):
-        finite = total - total == 0  # ∞ − ∞ is not, NaN − NaN is not
-    if not finite:
-        raise ValueError(f"Σ (p − q)⁺ is {total}; want p and q of finite numbers")
-    return total
+    return excess(p, q).sum()
 
 
 def divide(part: Any, whole: Any) -> Any:

@@ -300,9 +300,13 @@ call("checks", lambda model: as_model(model, "target"), model=(TOY, MODELS, "tar
 call("checks", as_draft, draft=(TOY, MODELS, "draft"))
 
 NO_NUMBERS = values_of([NAN, 0.5, 0.5], ["a", "b", "c"], [None, 0.5, 0.5])
-for function in (rule.residual, rule.total_variation):
-    call("rule", function, p=(ROW, NO_NUMBERS | values_of([INF, 0, 0]), ""), q=(TILT, NO_NUMBERS, ""))
-for function in (rule.overlap, rule.excess, rule.acceptance):
+call("rule", rule.residual, p=(ROW, NO_NUMBERS | values_of([INF, 0, 0]), ""), q=(TILT, NO_NUMBERS, ""))
+for function in (
+    rule.overlap,
+    rule.excess,
+    rule.acceptance,
+    rule.total_variation,
+):  # NaN goes in and comes out
     call(
         "rule",
         function,
