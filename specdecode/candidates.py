@@ -22,10 +22,10 @@ from typing import Any
 import numpy as np
 from scipy import optimize
 
-from specdecode.checks import Row, Rows, TokenIds, as_count, as_drafted, as_row
+from specdecode.checks import Row, Rows, TokenIds, as_draft_length, as_drafted, as_list, as_number, as_row
 from specdecode.optimum import best_acceptance
 from specdecode.rule import acceptance, divide, excess, overlap
-from specdecode.sampling import Uniforms, inverse_cdf
+from specdecode.sampling import Uniforms, inverse_cdf, uniform
 from specdecode.verifiers import replacement
 
 __all__ = ["best_acceptance", "distinct", "independent", "k_seq", "kept_by_k_seq", "recursive", "root"]
@@ -54,7 +54,7 @@ def independent(row: Row, m: int, rng: Uniforms) -> tuple[list[int], np.ndarray]
     ([1, 0], [[0.5, 0.5], [0.5, 0.5]])
     """
     row = as_row(row, "row")
-    tokens = [inverse_cdf(row, rng.random()) for _ in range(as_count(m, "m", least=1))]
+    tokens = [inverse_cdf(row, uniform(rng)) for _ in range(as_draft_length(m, "m"))]
     return tokens, np.stack([row] * m)
 
 
@@ -83,10 +83,10 @@ def distinct(row: Row, m: int, rng: Uniforms) -> tuple[list[int], np.ndarray]:
     row = as_row(row, "row")
     tokens: list[int] = []
     rows: list[np.ndarray] = []
-    for _ in range(min(as_count(m, "m", least=1), int((row != 0).sum()))):
+    for _ in range(min(as_draft_length(m, "m"), int((row != 0).sum()))):
         rest = np.where(np.isin(np.arange(len(row)), tokens), 0 * row, row)
         rows.append(divide(rest, rest.sum()))
-        tokens.append(inverse_cdf(rows[-1], rng.random()))
+        tokens.append(inverse_cdf(rows[-1], uniform(rng)))
     return tokens, np.stack(rows)
 
 
@@ -130,14 +130,14 @@ def recursive(candidates: TokenIds, draft_dists: Rows, target_dist: Row, rng: Un
     0
     """
     left = as_row(target_dist, "target_dist")
-    _check(candidates, draft_dists)
+    candidates, draft_dists = _check(candidates, draft_dists)
     for j, candidate in enumerate(candidates):
         q = as_row(draft_dists[j], f"draft_dists[{j}]", len(left))
         x = as_drafted(candidate, q, f"candidates[{j}]")
-        if rng.random() < acceptance(left[x], q[x]):
+        if uniform(rng) < acceptance(left[x], q[x]):
             return x
         left = replacement(left, q)
-    return inverse_cdf(left, rng.random())
+    return inverse_cdf(left, uniform(rng))
 
 
 def kept_by_k_seq(p: Row, q: Row, m: int, rho: Any) -> tuple[Any, Any]:
@@ -149,8 +149,9 @@ def kept_by_k_seq(p: Row, q: Row, m: int, rho: Any) -> tuple[Any, Any]:
     >>> kept_by_k_seq([F(1, 3), F(2, 3)], [F(2, 3), F(1, 3)], 2, 1)
     (Fraction(2, 3), Fraction(8, 9))
     """
-    one = overlap(divide(p, rho), q).sum()
-    return one, one * _tries(one, m)
+    as_number(rho, "rho", 0, open_below=True)
+    one = np.sum(overlap(divide(p, rho), q))
+    return one, one * _tries(one, as_draft_length(m, "m"))
 
 
 def _tries(one: Any, m: int) -> Any:
@@ -179,7 +180,9 @@ def root(p: Row, q: Row, m: int) -> float:
     >>> round(root([1/3, 2/3], [2/3, 1/3], 2), 6)
     1.434259
     """
-    p, q = (as_row(row, name).astype(float) for row, name in ((p, "p"), (q, "q")))
+    p = as_row(p, "p").astype(float)
+    q = as_row(q, "q", len(p)).astype(float)
+    as_draft_length(m, "m")
 
     def surplus(rho: float) -> float:
         one, _ = kept_by_k_seq(p, q, m, rho)
@@ -234,12 +237,12 @@ def k_seq(
     0
     """
     p = as_row(target_dist, "target_dist")
-    _check(candidates, draft_dists)
+    candidates, draft_dists = _check(candidates, draft_dists)
     q = as_row(draft_dists[0], "draft_dists[0]", len(p))
     if not all(np.array_equal(as_row(row, "draft_dists"), q) for row in draft_dists):
         raise ValueError("draft_dists differ; want candidates drawn independently from one row")
     m = len(candidates)
-    rho = root(p, q, m) * (1 + 1e-12) if rho is None else rho
+    rho = root(p, q, m) * (1 + 1e-12) if rho is None else as_number(rho, "rho", 0, open_below=True)
     one, _ = kept_by_k_seq(p, q, m, rho)
     emitted = overlap(divide(p, rho), q) * _tries(one, m)  # by candidates, token by token
     # At the root the two are equal at some tokens: floats may differ by as much as they were rounded.
@@ -250,13 +253,15 @@ def k_seq(
     left = excess(p, emitted)
     for j, candidate in enumerate(candidates):
         x = as_drafted(candidate, q, f"candidates[{j}]")
-        if rng.random() < acceptance(p[x], rho * q[x]):
+        if uniform(rng) < acceptance(p[x], rho * q[x]):
             return x
-    return inverse_cdf(divide(left, left.sum()) if (left != 0).any() else p, rng.random())
+    return inverse_cdf(divide(left, left.sum()) if (left != 0).any() else p, uniform(rng))
 
 
-def _check(candidates: TokenIds, draft_dists: Rows) -> None:
-    if len(candidates) < 1 or len(candidates) != len(draft_dists):
+def _check(candidates: TokenIds, draft_dists: Rows) -> tuple[list[int], list[Any]]:
+    given, rows = as_list(candidates, "candidates"), as_list(draft_dists, "draft_dists", "rows")
+    if len(given) < 1 or len(given) != len(rows):
         raise ValueError(
-            f"{len(candidates)} candidates and {len(draft_dists)} draft rows; want one row for each candidate"
+            f"{len(given)} candidates and {len(rows)} draft rows; want one row for each candidate"
         )
+    return given, rows

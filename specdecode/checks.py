@@ -9,24 +9,32 @@ A **row** is a distribution over the vocabulary: finite, non-negative, and summi
 A row narrower than float64 is widened and divided by its sum here, before anything is drawn from it
 or tested against it, so that both see the same numbers. A float64 or rational row passes untouched.
 
+What would lose in an array what it says is refused: a mask, the fields of a structured array, the digits of
+a Decimal. A tensor of PyTorch enters as the numbers it holds, whatever its type, device and gradient.
+
 A row is checked at the door and not again: methods of this package that hand over rows they have checked are
 marked by `vouched`, and whoever calls one asks `is_vouched_for`.
 """
 
 import operator
-from collections.abc import Callable, Collection, Sequence
+import sys
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
+from decimal import Decimal
 from numbers import Rational
 from typing import Any, TypeVar
 
 import numpy as np
 
 __all__ = [
+    "LONGEST",
     "Row",
     "Rows",
     "TokenIds",
     "as_count",
+    "as_draft_length",
     "as_drafted",
     "as_level",
+    "as_list",
     "as_number",
     "as_row",
     "as_rows",
@@ -34,8 +42,11 @@ __all__ = [
     "as_token",
     "as_tokens",
     "is_vouched_for",
+    "shown",
     "vouched",
 ]
+
+LONGEST = 10_000  # tokens of a round, or candidates for one: more is a slip of the pen, and would not end
 
 # What may be handed in; what comes out of a check is an array. ArrayLike would leave out Fractions.
 Row = Sequence[Any] | np.ndarray  # one row, shape (V,)
@@ -112,20 +123,20 @@ def as_rows(values: Rows, name: str, n: int, vocab_size: int) -> np.ndarray:
 
 
 def _distributions(values: Row | Rows, name: str, shape: tuple[int | None, ...]) -> np.ndarray:
-    array = np.asarray(values)
+    array, spacing = _read(values, name)
     if array.shape != shape and (
         array.ndim != len(shape) or any(want not in (None, have) for want, have in zip(shape, array.shape))
     ):
         want = ", ".join("V" if size is None else str(size) for size in shape)
-        raise ValueError(f"{name}: shape {array.shape}; want ({want}{',' * (len(shape) == 1)})")
-    if array.dtype.kind not in "fiuOV":  # V: the kind of bfloat16, which NumPy itself does not know
-        raise ValueError(f"{name}: entries of type {array.dtype}; want floats or Fractions")
-    tolerance = _tolerance(array)
+        what = "" if array.ndim else f"{shown(values)} has "
+        raise ValueError(f"{name}: {what}shape {array.shape}; want ({want}{',' * (len(shape) == 1)})")
+    if array.dtype.kind not in "fiuO" and not _is_foreign(array.dtype):
+        raise ValueError(f"{name}: entries of type {shown(array.dtype, str)}; want floats or Fractions")
+    rational = array.dtype == object and all(isinstance(entry, Rational) for entry in array.flat)
+    tolerance = 0 if rational else min(0.01, max(int(array.shape[-1]), 16) * spacing)
     if array.dtype == object:
         numbers = array
-        # Each by itself: entries may be unknown numbers, whose order among themselves is nobody's business.
-        right = np.all(numbers >= 0) and np.all(numbers <= 1 + tolerance)
-        right = right and np.all(abs(numbers.sum(axis=-1) - 1) <= tolerance)
+        right: Any = _are_distributions(numbers, tolerance)
     else:
         numbers = array.astype(float, copy=False)
         with np.errstate(over="ignore", invalid="ignore"):  # neither infinity nor ∞ − ∞ is 1
@@ -141,11 +152,63 @@ def _distributions(values: Row | Rows, name: str, shape: tuple[int | None, ...])
     return numbers
 
 
-def _tolerance(array: np.ndarray) -> float:
-    if array.dtype == object and all(isinstance(entry, Rational) for entry in array.flat):
-        return 0
-    spacing = _SPACING.get(array.dtype.itemsize, 2.0**-52)
-    return min(0.01, max(int(array.shape[-1]), 16) * spacing)
+def _read(values: Any, name: str) -> tuple[np.ndarray, float]:
+    """The values as an array, and the spacing of the numbers that they were."""
+    if type(values) is np.ndarray:
+        return values, _SPACING.get(values.dtype.itemsize, 2.0**-52)
+    if isinstance(values, np.ma.MaskedArray):
+        if np.ma.is_masked(values):
+            hidden = np.argwhere(np.ma.getmaskarray(values))[0].tolist()
+            where = f"row {hidden[0]}, entry {hidden[1]}" if len(hidden) == 2 else f"entry {[*hidden, 0][0]}"
+            raise ValueError(f"{name}: {where} is masked; want a number, 0 for what must not come out")
+        values = values.data
+    elif hasattr(values, "detach"):  # a tensor of PyTorch
+        return _of_tensor(values, name)
+    elif isinstance(values, list | tuple) and any(
+        issubclass(kind, np.ma.MaskedArray) or hasattr(kind, "detach") for kind in set(map(type, values))
+    ):
+        read = [_read(row, f"{name}[{i}]") for i, row in enumerate(values)]
+        return _as_array([array for array, _ in read], name), max(spacing for _, spacing in read)
+    array = _as_array(values, name)
+    return array, _SPACING.get(array.dtype.itemsize, 2.0**-52)
+
+
+def _as_array(values: Any, name: str) -> np.ndarray:
+    try:
+        return np.asarray(values)
+    except (TypeError, ValueError, OverflowError):  # rows of different lengths, arrays within arrays
+        raise ValueError(f"{name} is {shown(values)}; want numbers, as many in every row") from None
+
+
+def _of_tensor(tensor: Any, name: str) -> tuple[np.ndarray, float]:
+    """`_read` of a tensor; NumPy does not know all of PyTorch's types."""
+    spacing = _SPACING.get(tensor.element_size(), 2.0**-52)
+    try:
+        plain = tensor.detach().cpu()
+        if plain.is_floating_point() and plain.element_size() < 4:
+            plain = plain.float()
+        return np.asarray(plain), spacing
+    except (TypeError, RuntimeError):  # it holds no numbers, or not one by one
+        kind = f"{tensor.layout} on {tensor.device}"
+        raise ValueError(f"{name} is a tensor, {kind}; want a dense one that holds its numbers") from None
+
+
+def _is_foreign(dtype: np.dtype[Any]) -> bool:
+    """Whether it is a type of numbers that NumPy does not know itself, such as bfloat16."""
+    return dtype.kind == "V" and dtype.type is not np.void
+
+
+def _are_distributions(numbers: np.ndarray, tolerance: float) -> bool:
+    """For entries of any type; False too where they do not compare, or do not add up."""
+    if tolerance and any(isinstance(entry, Decimal) for entry in numbers.flat):
+        return False
+    try:
+        # Each by itself: entries may be unknown numbers, whose order among themselves is nobody's business.
+        with np.errstate(invalid="ignore"):
+            right = np.all(numbers >= 0) and np.all(numbers <= 1 + tolerance)
+        return bool(right and np.all(abs(numbers.sum(axis=-1) - 1) <= tolerance))
+    except (TypeError, OverflowError):
+        return False
 
 
 def _fault(numbers: np.ndarray, tolerance: float) -> str:
@@ -153,15 +216,24 @@ def _fault(numbers: np.ndarray, tolerance: float) -> str:
     for index, row in enumerate(np.atleast_2d(numbers)):
         where = f"row {index}, " if numbers.ndim == 2 else ""
         for token, entry in enumerate(row):
-            if not 0 <= entry < float("inf"):
-                return f"{where}entry {token} is {entry}; want a finite probability, 0 or more"
-        with np.errstate(over="ignore"):
-            total = row.sum()
+            try:
+                inside, want = 0 <= entry < float("inf"), "a finite probability, 0 or more"
+            except TypeError:
+                inside, want = False, "a float, an int or a Fraction"
+            if isinstance(entry, Decimal):
+                inside, want = False, "a float or a Fraction, with which Decimals do not mix"
+            if not inside:
+                return f"{where}entry {token} is {shown(entry, str)}; want {want}"
+        try:
+            with np.errstate(over="ignore"):
+                total = row.sum()
+        except OverflowError:  # an int that no float can hold, beside a float
+            total = float("inf")
         if not abs(total - 1) <= tolerance:
             within = f" within {tolerance:.2g}" if tolerance else " exactly"
             if abs(total - 1) < 0.01 and tolerance:
                 within += " (divide it by its sum, or hand over float32 as float32)"
-            return f"{where.replace(', ', ' ')}sums to {total}; want 1{within}"
+            return f"{where.replace(', ', ' ')}sums to {shown(total, str)}; want 1{within}"
     raise AssertionError("the rows are distributions")
 
 
@@ -219,7 +291,7 @@ def as_token(value: Any, name: str, vocab_size: int) -> int:
     except TypeError:
         token = -1
     if not 0 <= token < vocab_size:
-        raise ValueError(f"{name} is {value!r}; want a token id from 0 to {vocab_size - 1}")
+        raise ValueError(f"{name} is {shown(value)}; want a token id from 0 to {vocab_size - 1}")
     return token
 
 
@@ -242,9 +314,28 @@ def as_tokens(values: Any, name: str, vocab_size: int) -> list[int]:
     ValueError
         As `as_token`; names the position.
     """
-    if isinstance(values, str) or not np.iterable(values):
-        raise ValueError(f"{name} is {values!r}; want a sequence of token ids")
-    return [as_token(value, f"{name}[{i}]", vocab_size) for i, value in enumerate(values)]
+    return [as_token(value, f"{name}[{i}]", vocab_size) for i, value in enumerate(as_list(values, name))]
+
+
+def as_list(values: Any, name: str, what: str = "token ids") -> list[Any]:
+    """What should be a sequence as a new list; the entries are not looked at.
+
+    Raises
+    ------
+    ValueError
+        If it is none: a set has no order, and a text is not its tokens.
+
+    Examples
+    --------
+    >>> as_list({2, 1}, "prefix")
+    Traceback (most recent call last):
+    ValueError: prefix is {1, 2}; want a sequence of token ids
+    """
+    if type(values) in (list, tuple):
+        return [*values]
+    if isinstance(values, str | Set | Mapping) or not np.iterable(values):
+        raise ValueError(f"{name} is {shown(values)}; want a sequence of {what}")
+    return list(values)
 
 
 def as_drafted(value: Any, q: np.ndarray, name: str) -> int:
@@ -298,7 +389,7 @@ def as_stop(stop: int | Collection[int] | None, vocab_size: int) -> frozenset[in
     """
     if stop is None:
         return frozenset()
-    collection = stop if np.iterable(stop) and not isinstance(stop, str) else [stop]
+    collection = stop if np.iterable(stop) and not isinstance(stop, str | Mapping) else [stop]
     return frozenset(as_token(value, "stop", vocab_size) for value in collection)
 
 
@@ -331,7 +422,27 @@ def as_count(value: Any, name: str, least: int) -> int:
     except TypeError:
         count = least - 1
     if count < least or isinstance(value, bool):
-        raise ValueError(f"{name} is {value!r}; want a whole number, {least} or more")
+        raise ValueError(f"{name} is {shown(value)}; want a whole number, {least} or more")
+    return count
+
+
+def as_draft_length(value: Any, name: str = "k", least: int = 1) -> int:
+    """A number of tokens to draft, or of candidates, at most `LONGEST`.
+
+    Raises
+    ------
+    ValueError
+        As `as_count`.
+
+    Examples
+    --------
+    >>> as_draft_length(10**9)
+    Traceback (most recent call last):
+    ValueError: k is 1000000000; want a whole number from 1 to 10000
+    """
+    count = as_count(value, name, least)
+    if count > LONGEST:
+        raise ValueError(f"{name} is {shown(count)}; want a whole number from {least} to {LONGEST}")
     return count
 
 
@@ -375,15 +486,18 @@ def as_number(
     ValueError: lenience is 0; want a number above 0, and at most 1
     """
     number: Any = value
-    top = float("inf") if most is None else most
+    top = sys.float_info.max if most is None else most
     try:
-        inside = (least < number if open_below else least <= number) and (
-            number < top if open_above or most is None else number <= top
+        inside = (
+            not isinstance(number, Decimal)  # which does not mix with floats and Fractions
+            and (least < number if open_below else least <= number)
+            and (number < top if open_above else number <= top)
+            and bool(number <= sys.float_info.max or number == float("inf"))  # an int may be beyond floats
         )
-    except TypeError:  # it does not compare with numbers
+    except (TypeError, ValueError):  # it does not compare with numbers, or is several
         inside = False
     if not inside:
-        raise ValueError(f"{name} is {value}; want {_range(least, most, open_below, open_above)}")
+        raise ValueError(f"{name} is {shown(value, str)}; want {_range(least, most, open_below, open_above)}")
     return value
 
 
@@ -413,3 +527,18 @@ def as_level(alpha: Number) -> Number:
     ValueError: alpha is 1; want a number between 0 and 1
     """
     return as_number(alpha, "alpha", 0, 1, open_below=True, open_above=True)
+
+
+def shown(value: object, spell: Callable[[Any], str] = repr) -> str:
+    """Anyone's value as a message shows it: on one line, not too long, whatever its `repr` does.
+
+    Examples
+    --------
+    >>> shown(np.eye(2)), len(shown(10**400))
+    ('array([[1., 0.], [0., 1.]])', 80)
+    """
+    try:
+        text = " ".join(spell(value).split())
+    except Exception:  # an int of more digits than Python spells, an object that fails to say what it is
+        text = f"<{type(value).__name__}>"
+    return text if len(text) <= 80 else f"{text[:79]}…"

@@ -6,12 +6,22 @@ Two models of acceptance. The **independent** one takes a single α at every pos
 """
 
 from collections.abc import Callable
-from numbers import Real
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
 
-from specdecode.checks import Row, Rows, as_count, as_number, as_rows
+from specdecode.checks import (
+    Row,
+    Rows,
+    as_count,
+    as_draft_length,
+    as_list,
+    as_number,
+    as_row,
+    as_rows,
+    shown,
+)
 from specdecode.rule import acceptance, excess, overlap
 
 __all__ = [
@@ -55,9 +65,15 @@ def expected_tokens(alpha: Any, k: int) -> Any:
     >>> expected_tokens(F(1, 2), 3), expected_tokens(1, 3)
     (Fraction(15, 8), 4)
     """
-    if isinstance(alpha, Real):
-        as_number(alpha, "alpha", 0, 1)
-    return sum(alpha**i for i in range(as_count(k, "k", least=0) + 1))
+    _check(alpha, "alpha", 0, 1)
+    return sum(alpha**i for i in range(as_draft_length(k, least=0) + 1))
+
+
+def _check(value: Any, name: str, least: float, most: float | None = None, **ends: bool) -> None:
+    """A number in its range, or each of an array; symbols are in any."""
+    for each in value.flat if isinstance(value, np.ndarray) else [value]:
+        if not hasattr(each, "free_symbols"):
+            as_number(each, name, least, most, **ends)
 
 
 def accepted_per_proposed(alpha: Any, k: int) -> Any:
@@ -87,7 +103,7 @@ def accepted_per_proposed(alpha: Any, k: int) -> Any:
     >>> accepted_per_proposed(F(1, 2), 1), accepted_per_proposed(F(1, 2), 2)
     (Fraction(1, 2), Fraction(3, 8))
     """
-    return (expected_tokens(alpha, as_count(k, "k", least=1)) - 1) / k
+    return (expected_tokens(alpha, as_draft_length(k)) - 1) / k
 
 
 def speedup(tokens_per_step: Any, k: int, draft_cost: Any, verify_cost: Any = 1) -> Any:
@@ -128,8 +144,13 @@ def speedup(tokens_per_step: Any, k: int, draft_cost: Any, verify_cost: Any = 1)
     >>> speedup(3.84, k=4, draft_cost=0.1, verify_cost=4) < 1
     True
     """
-    if not (draft_cost >= 0) or not (verify_cost > 0):
-        raise ValueError(f"draft_cost is {draft_cost} and verify_cost {verify_cost}; want ≥ 0 and > 0")
+    _check(tokens_per_step, "tokens_per_step", 0)
+    try:
+        _check(draft_cost, "draft_cost", 0)
+        _check(verify_cost, "verify_cost", 0, open_below=True)
+    except ValueError:
+        costs = f"draft_cost is {shown(draft_cost, str)} and verify_cost {shown(verify_cost, str)}"
+        raise ValueError(f"{costs}; want ≥ 0 and > 0") from None
     return tokens_per_step / (verify_cost + as_count(k, "k", least=0) * draft_cost)
 
 
@@ -165,8 +186,13 @@ def best_k(
     (6, 0)
     """
     as_number(alpha, "alpha", 0, 1)
-    lengths = range(as_count(longest, "longest", least=0) + 1)
-    return max(lengths, key=lambda k: speedup(expected_tokens(alpha, k), k, draft_cost, verify_cost(k + 1)))
+    as_number(draft_cost, "draft_cost", 0)
+    if not callable(verify_cost):
+        raise ValueError(f"verify_cost is {shown(verify_cost)}; want a function of the number of positions")
+    lengths = range(as_draft_length(longest, "longest", least=0) + 1)
+    expected = accumulate(alpha**k for k in lengths)
+    gains = [speedup(tokens, k, draft_cost, verify_cost(k + 1)) for k, tokens in zip(lengths, expected)]
+    return max(lengths, key=gains.__getitem__)
 
 
 def block_accepted(p: Row, q: Row, k: int) -> Any:
@@ -201,8 +227,10 @@ def block_accepted(p: Row, q: Row, k: int) -> Any:
     >>> block_accepted([F(1, 3), F(2, 3)], [F(2, 3), F(1, 3)], 2)
     Fraction(11, 9)
     """
+    if not _symbolic(p) and not _symbolic(q):
+        as_row(q, "q", len(as_row(p, "p")))
     kept, accepted = {1: 1}, 0
-    for _ in range(as_count(k, "k", least=0)):
+    for _ in range(as_draft_length(k, least=0)):
         longer: dict[Any, Any] = {}
         for pi, mass in kept.items():
             for x in range(len(q)):
@@ -251,13 +279,31 @@ def markov_round(target_rows: Rows, draft_rows: Rows, k: int) -> tuple[np.ndarra
     >>> markov_round(coin, bent, k=2)[0]
     array([Fraction(21, 16), Fraction(21, 16)], dtype=object)
     """
-    k, target_rows = as_count(k, "k", least=1), np.asarray(target_rows)
+    k, target_rows, draft_rows = as_draft_length(k), *_tables(target_rows, draft_rows)
     shared, over = overlap(target_rows, draft_rows), excess(target_rows, draft_rows)
     reached = [np.eye(len(target_rows), dtype=int)]  # reached[i][s, t]: i tokens accepted, now at t
     for _ in range(k):
         reached.append(np.dot(reached[-1], shared))
     accepted = np.sum(reached[1:], axis=0).sum(axis=1)  # (V,)
     return accepted, np.dot(np.sum(reached[:k], axis=0), over) + np.dot(reached[k], target_rows)
+
+
+def _tables(target_rows: Any, draft_rows: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Two square tables of one size; numbers are asked to be distributions, symbols are not."""
+    size = as_count(len(as_list(target_rows, "target_rows", "rows")), "number of target_rows", least=1)
+    if not _symbolic(target_rows) and not _symbolic(draft_rows):
+        as_rows(target_rows, "target_rows", size, size)
+        as_rows(draft_rows, "draft_rows", size, size)
+    return np.asarray(target_rows), np.asarray(draft_rows)
+
+
+def _symbolic(rows: Any) -> bool:
+    if not isinstance(rows, np.ndarray):
+        try:
+            rows = np.asarray(rows, dtype=object)
+        except ValueError:  # rows of different lengths
+            return False
+    return rows.dtype == object and any(hasattr(entry, "free_symbols") for entry in rows.flat)
 
 
 def markov_tokens_per_step(target_rows: Rows, draft_rows: Rows, k: int) -> float:
@@ -291,7 +337,7 @@ def markov_tokens_per_step(target_rows: Rows, draft_rows: Rows, k: int) -> float
     >>> round(markov_tokens_per_step(coin, bent, k=2), 12) == expected_tokens(3/4, 2)
     True
     """
-    vocab_size = len(target_rows)
+    vocab_size = len(as_list(target_rows, "target_rows", "rows"))
     p = as_rows(target_rows, "target_rows", vocab_size, vocab_size).astype(float)
     q = as_rows(draft_rows, "draft_rows", vocab_size, vocab_size).astype(float)
     accepted, ends = markov_round(p, q, k)

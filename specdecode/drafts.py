@@ -11,9 +11,20 @@ from typing import Any, Protocol, cast, runtime_checkable
 
 import numpy as np
 
-from specdecode.checks import TokenIds, as_count, as_drafted, as_rows, as_tokens, is_vouched_for, vouched
-from specdecode.models import Model, next_row
-from specdecode.sampling import Uniforms, certain, inverse_cdf
+from specdecode.checks import (
+    TokenIds,
+    as_count,
+    as_draft_length,
+    as_drafted,
+    as_list,
+    as_rows,
+    as_tokens,
+    is_vouched_for,
+    shown,
+    vouched,
+)
+from specdecode.models import Model, Prefix, as_model, next_row
+from specdecode.sampling import Uniforms, certain, inverse_cdf, uniform
 
 __all__ = [
     "DRAFTS",
@@ -58,14 +69,14 @@ class ModelDraft:
     passes_per_token = 1
 
     def __init__(self, model: Model) -> None:
-        self.model, self.vocab_size = model, model.vocab_size
+        self.model, self.vocab_size = as_model(model, "draft"), model.vocab_size
 
     @vouched
     def propose(self, prefix: TokenIds, k: int, rng: Uniforms) -> tuple[list[int], np.ndarray]:
-        text, rows = list(prefix), []
-        for _ in range(k):
+        text, rows = Prefix(prefix), []
+        for _ in range(as_draft_length(k, least=0)):
             rows.append(next_row(self.model, text, "draft row"))
-            text.append(inverse_cdf(rows[-1], rng.random()))
+            text.grow(inverse_cdf(rows[-1], uniform(rng)))
         return text[len(prefix) :], np.reshape(rows, (k, self.vocab_size))
 
 
@@ -89,16 +100,16 @@ class ArgmaxDraft:
     passes_per_token = 1
 
     def __init__(self, model: Model) -> None:
-        self.model, self.vocab_size = model, model.vocab_size
+        self.model, self.vocab_size = as_model(model, "draft"), model.vocab_size
 
     def __repr__(self) -> str:
         return f"ArgmaxDraft({self.model!r})"
 
     @vouched
     def propose(self, prefix: TokenIds, k: int, rng: Any) -> tuple[list[int], np.ndarray]:
-        text = list(prefix)
-        for _ in range(k):
-            text.append(int(np.argmax(next_row(self.model, text, "draft row"))))
+        text = Prefix(prefix)
+        for _ in range(as_draft_length(k, least=0)):
+            text.grow(int(np.argmax(next_row(self.model, text, "draft row"))))
         tokens = text[len(prefix) :]
         return tokens, certain(tokens, self.vocab_size)
 
@@ -140,7 +151,7 @@ class NGramDraft:
     @vouched
     def propose(self, prefix: TokenIds, k: int, rng: Any) -> tuple[list[int], np.ndarray]:
         text = as_tokens(prefix, "prefix", self.vocab_size)
-        tokens = text[self._continuation(text) :][:k]
+        tokens = text[self._continuation(text) :][: as_draft_length(k, least=0)]
         return tokens, certain(tokens, self.vocab_size)
 
     def _continuation(self, text: list[int]) -> int:
@@ -156,12 +167,13 @@ class NGramDraft:
 class PaddedDraft:
     """A draft of another vocabulary size, seen in the target's.
 
-    The ids that both have must mean the same tokens.
+    The ids that both have must mean the same tokens. After a text that holds an id which the draft lacks it
+    proposes nothing, as a look-up does that finds nothing: the draft's model cannot be asked.
 
     Parameters
     ----------
     draft : Draft or Model
-        With a `vocab_size`.
+        With a `vocab_size` of its own.
     vocab_size : int
         The target's V.
 
@@ -174,7 +186,8 @@ class PaddedDraft:
     Raises
     ------
     ValueError
-        On proposing, if a larger draft can draft an id that the target lacks; names the id.
+        If the draft has no `vocab_size`. On proposing, if a larger draft can draft an id that the target
+        lacks; names the id.
 
     Examples
     --------
@@ -187,21 +200,24 @@ class PaddedDraft:
 
     def __init__(self, draft: "Draft | Model", vocab_size: int) -> None:
         self.draft, self.vocab_size = as_draft(draft), as_count(vocab_size, "vocab_size", least=1)
+        self._known = as_count(getattr(self.draft, "vocab_size", None), "draft.vocab_size", least=1)
         self.passes_per_token = getattr(self.draft, "passes_per_token", 1)
 
     def __repr__(self) -> str:
         return f"PaddedDraft({self.draft!r}, {self.vocab_size})"
 
     def propose(self, prefix: TokenIds, k: int, rng: Any) -> tuple[TokenIds, np.ndarray]:
-        tokens, rows = self.draft.propose(prefix, k, rng)
-        rows = np.asarray(rows)
+        text = as_tokens(prefix, "prefix", self.vocab_size)
+        if max(text, default=0) >= self._known:
+            return [], np.empty((0, self.vocab_size))
+        tokens, rows = proposed(self.draft, text, k, rng, self._known)
         beyond = np.argwhere(rows[:, self.vocab_size :] != 0)
         if len(beyond):
             raise ValueError(
                 f"draft can draft id {self.vocab_size + int(beyond[0][1])}, which the target, of V = "
                 f"{self.vocab_size}, lacks; want rows without it (`specdecode.sampling.suppress`)"
             )
-        missing = max(self.vocab_size - rows.shape[1], 0)
+        missing = max(self.vocab_size - self._known, 0)
         return tokens, np.pad(rows[:, : self.vocab_size], ((0, 0), (0, missing)))
 
 
@@ -221,13 +237,13 @@ def as_draft(draft: Draft | Model) -> Draft:
     ValueError
         If it has neither `propose` nor `next_dist`.
     """
-    if hasattr(draft, "propose"):  # asked in every round; isinstance of a protocol is slow
-        return cast(Draft, draft)
-    if hasattr(draft, "next_dist") and hasattr(draft, "vocab_size"):
-        return ModelDraft(draft)
-    raise ValueError(
-        f"draft is a {type(draft).__name__}; want a Draft with propose() or a Model with next_dist()"
-    )
+    if not isinstance(draft, type):
+        if hasattr(draft, "propose"):  # asked in every round; isinstance of a protocol is slow
+            return cast(Draft, draft)
+        if hasattr(draft, "next_dist") and hasattr(draft, "vocab_size"):
+            return ModelDraft(draft)
+    what = f"the class {draft.__name__}" if isinstance(draft, type) else f"a {type(draft).__name__}"
+    raise ValueError(f"draft is {what}; want a Draft with propose() or a Model with next_dist()")
 
 
 def proposed(
@@ -252,21 +268,23 @@ def proposed(
     Raises
     ------
     ValueError
-        If there are more than k, a row is not a distribution over the target's vocabulary, or a token is not
-        one that its row could have given.
+        If it is no pair, there are more than k, a row is not a distribution over the target's vocabulary, or
+        a token is not one that its row could have given.
     """
+    answer: Any = draft.propose(text, k, rng)
     try:
-        tokens, rows = draft.propose(text, k, rng)
-    except TypeError as error:
-        if "unpack" not in str(error):
-            raise
-        raise ValueError("draft.propose did not return a pair; want (tokens, rows)") from None
+        tokens, rows = answer
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"draft.propose did not return a pair but {shown(answer)}; want (tokens, rows)"
+        ) from None
+    if is_vouched_for(draft.propose) and len(tokens) and rows.shape[1] == vocab_size:
+        return list(tokens), rows if rows.dtype == object else rows.astype(float, copy=False)
+    tokens = as_list(tokens, "drafted tokens")
     if len(tokens) > k:
         raise ValueError(f"draft proposed {len(tokens)} tokens; want at most k = {k}")
-    if len(tokens) == 0:
+    if not tokens:
         return [], np.empty((0, vocab_size))
-    if is_vouched_for(draft.propose) and rows.shape[1] == vocab_size:
-        return list(tokens), rows if rows.dtype == object else rows.astype(float, copy=False)
     # A copy, since a draft may keep the array and write to it while the target is asked.
     rows = as_rows(rows, "draft rows", len(tokens), vocab_size).copy()
     return [

@@ -13,6 +13,8 @@ from typing import Any
 
 __all__ = ["in_a_line", "load_function", "source_hash"]
 
+_SHOWN = 20  # functions of a module, where another is named
+
 
 def load_function(name: str) -> Callable[..., Any]:
     """The function a name stands for. Loading a file runs it.
@@ -42,17 +44,18 @@ def load_function(name: str) -> Callable[..., Any]:
     >>> load_function("specdecode.verifiers:token").__name__
     'token'
     """
-    where, colon, attribute = name.rpartition(":")
+    where, colon, attribute = name.rpartition(":") if isinstance(name, str) else ("", "", "")
     if not colon or not where or not attribute:
         raise ValueError(f"{name!r} names no function; want FILE.py:FUNCTION or package.module:function")
     module = _from_file(Path(where)) if where.endswith(".py") else _from_path(where)
     found: Any = module
     for part in attribute.split("."):
         if not hasattr(found, part):
-            known = [n for n, value in vars(module).items() if callable(value) and not n.startswith("_")]
-            raise ValueError(
-                f"{where} has no {attribute!r}; it has {', '.join(sorted(known)) or 'no functions'}"
+            known = sorted(
+                n for n, value in vars(module).items() if callable(value) and not n.startswith("_")
             )
+            has = ", ".join(known[:_SHOWN]) + ", …" * (len(known) > _SHOWN) or "no functions"
+            raise ValueError(f"{where} has no {attribute!r}; it has {has}")
         found = getattr(found, part)
     function: Callable[..., Any] = found
     return function

@@ -6,7 +6,7 @@ package never speaks of caches (see `specdecode.smollm`). The models here are sm
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NoReturn, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -14,11 +14,13 @@ from specdecode.checks import (
     Rows,
     TokenIds,
     as_count,
+    as_list,
     as_number,
     as_row,
     as_rows,
     as_token,
     is_vouched_for,
+    shown,
     vouched,
 )
 
@@ -26,6 +28,7 @@ __all__ = [
     "MappedModel",
     "MarkovModel",
     "Model",
+    "Prefix",
     "RepetitionPenalty",
     "as_model",
     "common_prefix",
@@ -53,16 +56,52 @@ class Model(Protocol):
     # row i equals next_dist(tokens[: len(tokens) - n + 1 + i]).
 
 
+class Prefix(list[int]):
+    """A list that grows, and that whoever is handed it can only read; to copy it makes a plain list.
+
+    Parameters
+    ----------
+    tokens : sequence of int
+        Copied.
+
+    Examples
+    --------
+    >>> text = Prefix([0, 1])
+    >>> text.grow(2)
+    >>> text, text[-1], [*text, 3]
+    ([0, 1, 2], 2, [0, 1, 2, 3])
+    >>> text.append(4)
+    Traceback (most recent call last):
+    ValueError: the model changed the tokens it was given, [0, 1, 2]; want a pure function
+    """
+
+    def __init__(self, tokens: TokenIds) -> None:
+        super().__init__(tokens if isinstance(tokens, (list, tuple)) else as_list(tokens, "prefix"))
+
+    grow = list.append  # one token more: for the owner alone
+
+    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
+        raise ValueError(f"the model changed the tokens it was given, {shown(self)}; want a pure function")
+
+    append = extend = insert = pop = remove = clear = sort = reverse = _refuse
+    __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        return list, (list(self),)
+
+
 def as_model(model: Any, name: str) -> Model:
     """`model` itself, if it is one.
 
     Raises
     ------
     ValueError
-        If it lacks `vocab_size` or `next_dist`.
+        If it lacks `vocab_size` or `next_dist`, or its `vocab_size` is not a whole number, 1 or more.
     """
-    if not isinstance(model, Model):
-        raise ValueError(f"{name} is a {type(model).__name__}; want a Model with vocab_size and next_dist()")
+    if isinstance(model, type) or not isinstance(model, Model):
+        what = f"the class {model.__name__}" if isinstance(model, type) else f"a {type(model).__name__}"
+        raise ValueError(f"{name} is {what}; want a Model with vocab_size and next_dist()")
+    as_count(model.vocab_size, f"{name}.vocab_size", least=1)
     return model
 
 
@@ -116,18 +155,28 @@ def next_rows(model: Model, tokens: TokenIds, n: int) -> np.ndarray:
     array([[1., 0.],
            [0., 1.]])
     """
-    name, length = f"{type(model).__name__} rows", len(tokens)
+    if not isinstance(tokens, (list, tuple)):
+        tokens = as_list(tokens, "tokens")
+    length = len(tokens)
+    if (type(n) is not int or not 0 < n <= length + 1) and as_count(n, "n", least=1) > length + 1:
+        raise ValueError(f"n is {n}; want at most {length + 1}, one row more than there are tokens")
     if not hasattr(model, "next_dists"):
-        prefix = list(tokens[: length - n + 1])
+        name, prefix = _rows_of(model), Prefix(tokens[: length - n + 1])
         rows = [next_row(model, prefix, name)]
         for following in tokens[length - n + 1 :]:
-            prefix.append(following)
+            prefix.grow(following)
             rows.append(next_row(model, prefix, name))
         return np.array(rows)
     given: np.ndarray = model.next_dists(tokens, n)
     if len(tokens) != length:
         raise ValueError(f"{type(model).__name__} changed the tokens it was given; want a pure function")
-    return given if is_vouched_for(model.next_dists) else as_rows(given, name, n, model.vocab_size)
+    if is_vouched_for(model.next_dists):
+        return given
+    return as_rows(given, _rows_of(model), n, model.vocab_size)
+
+
+def _rows_of(model: Model) -> str:
+    return f"{type(model).__name__} rows"
 
 
 def common_prefix(a: Sequence[Any], b: Sequence[Any]) -> int:
@@ -168,7 +217,7 @@ class MarkovModel:
     """
 
     def __init__(self, rows: Rows) -> None:
-        self.vocab_size = as_count(len(rows), "number of rows", least=1)
+        self.vocab_size = as_count(len(as_list(rows, "rows", "rows")), "number of rows", least=1)
         self.rows = rows
 
     def __repr__(self) -> str:
@@ -217,13 +266,21 @@ def random_markov(vocab_size: int, seed: int) -> MarkovModel:
     MarkovModel
         The same rows for the same arguments, on every machine.
 
+    Raises
+    ------
+    ValueError
+        If V is not a whole number from 1 to 16 384, or the seed not one of 0 or more.
+
     Examples
     --------
     >>> random_markov(3, seed=1).next_dist([0]).round(3)
     array([0.05 , 0.924, 0.026])
     """
-    rng = np.random.default_rng(seed)
-    return MarkovModel(_dirichlet_rows(rng, 0.3, as_count(vocab_size, "vocab_size", least=1)))
+    if as_count(vocab_size, "vocab_size", least=1) > _WIDEST:
+        raise ValueError(
+            f"vocab_size is {shown(vocab_size)}; want at most {_WIDEST}: the table has V² entries"
+        )
+    return MarkovModel(_dirichlet_rows(seed, 0.3, vocab_size))
 
 
 def draft_from_target(target: MarkovModel, agreement: float, seed: int) -> MarkovModel:
@@ -258,12 +315,16 @@ def draft_from_target(target: MarkovModel, agreement: float, seed: int) -> Marko
     if not isinstance(target, MarkovModel):
         raise ValueError(f"target is a {type(target).__name__}; want a MarkovModel, whose rows can be mixed")
     as_number(agreement, "agreement", 0, 1)
-    other = _dirichlet_rows(np.random.default_rng(seed), 0.4, target.vocab_size)
+    other = _dirichlet_rows(seed, 0.4, target.vocab_size)
     mixed = agreement * target.rows + (1 - agreement) * other
     return MarkovModel(mixed / mixed.sum(axis=1, keepdims=True))
 
 
-def _dirichlet_rows(rng: np.random.Generator, concentration: float, vocab_size: int) -> np.ndarray:
+_WIDEST = 2**14  # tokens of a random table, which then takes 2 GiB
+
+
+def _dirichlet_rows(seed: int, concentration: float, vocab_size: int) -> np.ndarray:
+    rng = np.random.default_rng(as_count(seed, "seed", least=0))
     return rng.dirichlet(np.full(vocab_size, concentration), size=vocab_size)  # (V, V)
 
 
@@ -293,14 +354,14 @@ class RepetitionPenalty:
     """
 
     def __init__(self, model: Model, penalty: float | Fraction) -> None:
-        self.model, self.penalty = model, as_number(penalty, "penalty", 1)
+        self.model, self.penalty = as_model(model, "model"), as_number(penalty, "penalty", 1)
         self.vocab_size = model.vocab_size
 
     def __repr__(self) -> str:
         return f"RepetitionPenalty({self.model!r}, {self.penalty!r})"
 
     def next_dist(self, prefix: TokenIds) -> np.ndarray:
-        given = np.asarray(self.model.next_dist(prefix))
+        given = next_row(self.model, prefix, "row")
         seen = np.isin(np.arange(self.vocab_size), list(prefix))
         weights = np.where(seen, given / self.penalty, given)
         row: np.ndarray = weights / weights.sum()
@@ -325,10 +386,16 @@ class MappedModel:
     """
 
     def __init__(self, model: Model, row_map: Callable[[np.ndarray], np.ndarray]) -> None:
-        self.model, self.row_map, self.vocab_size = model, row_map, model.vocab_size
+        if not callable(row_map):
+            raise ValueError(f"row_map is {shown(row_map)}; want a function from a row to a row")
+        self.model, self.row_map, self.vocab_size = as_model(model, "model"), row_map, model.vocab_size
 
+    @vouched
     def next_dist(self, prefix: TokenIds) -> np.ndarray:
-        return self.row_map(self.model.next_dist(prefix))
+        row: np.ndarray = self.next_dists(prefix, 1)[0]
+        return row
 
+    @vouched
     def next_dists(self, tokens: TokenIds, n: int) -> np.ndarray:
-        return np.stack([self.row_map(row) for row in next_rows(self.model, tokens, n)])
+        rows = [self.row_map(row) for row in next_rows(self.model, tokens, n)]
+        return as_rows(rows, _rows_of(self), n, self.vocab_size)

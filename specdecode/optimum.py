@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from scipy import optimize, sparse
 
-from specdecode.checks import Row, TokenIds, as_count, as_row, as_tokens
-from specdecode.models import Model, next_rows
+from specdecode.checks import Row, TokenIds, as_draft_length, as_row, as_tokens, shown
+from specdecode.models import Model, as_model, next_rows
 
 __all__ = ["best_acceptance", "best_block"]
 
@@ -60,9 +60,11 @@ def best_block(target: Model, draft: Model, prefix: TokenIds, k: int) -> float:
     >>> round(best_block(target, draft, [0], 2), 6)
     1.222222
     """
-    size, k = target.vocab_size, as_count(k, "k", least=1)
+    size, k = as_model(target, "target").vocab_size, as_draft_length(k)
+    if as_model(draft, "draft").vocab_size != size:
+        raise ValueError(f"draft has V = {draft.vocab_size} and target V = {size}; want one vocabulary")
     prefix = as_tokens(prefix, "prefix", size)
-    if size**k * (k + 1) * size > _LARGEST:
+    if max(size, 2) ** k * (k + 1) * size > _LARGEST:
         raise ValueError(f"V = {size} and k = {k} make more than {_LARGEST} unknowns; want fewer tokens")
     mass_p = {
         text: _mass(target, prefix, text) for n in range(k + 2) for text in product(range(size), repeat=n)
@@ -134,10 +136,14 @@ def best_acceptance(p: Row, q: Row, m: int, *, replace: bool = True) -> float:
     >>> round(best_acceptance([1/3, 2/3], [2/3, 1/3], 1), 9)
     0.666666667
     """
-    p, q = (as_row(row, name).astype(float) for row, name in ((p, "p"), (q, "q")))
-    size = len(p)
-    if size ** (m + 1) > _LARGEST:
-        raise ValueError(f"V = {size} and m = {m} make {size ** (m + 1)} unknowns; want at most {_LARGEST}")
+    p = as_row(p, "p").astype(float)
+    q = as_row(q, "q", len(p)).astype(float)
+    size, m = len(p), as_draft_length(m, "m")
+    if max(size, 2) ** (m + 1) > _LARGEST:
+        unknowns = shown(size ** (m + 1))
+        raise ValueError(f"V = {size} and m = {m} make {unknowns} unknowns; want at most {_LARGEST}")
+    if not replace and m > np.count_nonzero(q):
+        raise ValueError(f"m is {m}; want at most {np.count_nonzero(q)}, the tokens that q can draw")
     tuples = _laws(q, m, replace)
     kept = np.array([[token in drafted for token in range(size)] for drafted in tuples], dtype=float)
     each, one = sparse.eye_array(len(tuples)), sparse.eye_array(size)

@@ -24,7 +24,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from specdecode.checks import TokenIds, as_count, as_number
+from specdecode.checks import TokenIds, as_count, as_draft_length, as_number, shown
 from specdecode.cost import best_k
 from specdecode.trace import Round, fold
 
@@ -62,7 +62,7 @@ class Fixed:
     k: int
 
     def __post_init__(self) -> None:
-        as_count(self.k, "k", least=0)
+        as_draft_length(self.k, least=0)
 
     def __call__(self, rounds: Sequence[Round], drafted: TokenIds, rows: Sequence[np.ndarray]) -> int:
         return self.k
@@ -95,7 +95,7 @@ class Heuristic:
     longest: int = 32
 
     def __post_init__(self) -> None:
-        as_count(self.longest, "longest", least=as_count(self.start, "start", least=1))
+        as_draft_length(self.longest, "longest", least=as_count(self.start, "start", least=1))
 
     def __call__(self, rounds: Sequence[Round], drafted: TokenIds, rows: Sequence[np.ndarray]) -> int:
         return fold(self._after, rounds, self.start)
@@ -135,10 +135,14 @@ class Best:
     prior: tuple[float, float] = (7.0, 10.0)
 
     def __post_init__(self) -> None:
-        as_count(self.longest, "longest", least=1)
+        as_draft_length(self.longest, "longest")
         as_number(self.draft_cost, "draft_cost", 0)
-        if not 0 <= self.prior[0] <= self.prior[1] or not 0 < self.prior[1] < float("inf"):
-            raise ValueError(f"prior is {self.prior}; want (accepted, tested) with 0 ≤ accepted ≤ tested")
+        try:
+            accepted, tested = self.prior
+            as_number(accepted, "accepted", 0, as_number(tested, "tested", 0, open_below=True))
+        except (TypeError, ValueError):
+            prior = f"prior is {shown(self.prior)}"
+            raise ValueError(f"{prior}; want (accepted, tested) with 0 ≤ accepted ≤ tested") from None
 
     def __call__(self, rounds: Sequence[Round], drafted: TokenIds, rows: Sequence[np.ndarray]) -> int:
         accepted, tested = fold(_counted, rounds, (0, 0))
@@ -187,7 +191,7 @@ class Confident:
     longest: int = 16
 
     def __post_init__(self) -> None:
-        as_count(self.longest, "longest", least=1)
+        as_draft_length(self.longest, "longest")
         as_number(self.threshold, "threshold", 0, 1)
 
     def __call__(self, rounds: Sequence[Round], drafted: TokenIds, rows: Sequence[np.ndarray]) -> int:

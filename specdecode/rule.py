@@ -8,12 +8,17 @@ when fed SymPy symbols (thm-one-token in chapter 2).
 
 All functions take two rows of equal shape, or two single entries, and never write to them. They
 do arithmetic only: whether a row is a distribution is asked once, where it enters (`specdecode.checks`).
+A NaN that goes in comes out, and is so found by whoever compares; `residual` alone refuses it, since a token
+is drawn from what it returns.
 """
 
 from fractions import Fraction
+from numbers import Number
 from typing import Any
 
 import numpy as np
+
+from specdecode.checks import shown
 
 __all__ = ["acceptance", "divide", "excess", "overlap", "residual", "total_variation"]
 
@@ -47,6 +52,9 @@ def overlap(p: Any, q: Any) -> Any:
     try:
         return np.minimum(p, q)
     except TypeError:  # the order of two symbols has no truth value, so NumPy cannot choose
+        for name, entries in (("p", p), ("q", q)):
+            if not all(isinstance(e, Number) or hasattr(e, "free_symbols") for e in np.ravel(entries)):
+                raise TypeError(f"{name} is {shown(entries)}; want numbers or SymPy expressions") from None
         from sympy import Min
 
         return np.frompyfunc(Min, 2, 1)(p, q)
@@ -110,8 +118,9 @@ def acceptance(p: Any, q: Any) -> Any:
     >>> acceptance([0.6, 0.2, 0.5], [0.3, 0.8, 0.0])
     array([1.  , 0.25, 1.  ])
     """
+    shared = overlap(p, q)
     undraftable = np.equal(q, 0).astype(int)  # turns 0/0 into 1/1 and changes nothing elsewhere
-    return divide(np.add(overlap(p, q), undraftable), np.add(q, undraftable))
+    return divide(np.add(shared, undraftable), np.add(q, undraftable))
 
 
 def residual(p: Any, q: Any) -> np.ndarray:
@@ -131,6 +140,7 @@ def residual(p: Any, q: Any) -> np.ndarray:
     ------
     ValueError
         If no entry of p exceeds q. Equal distributions are never rejected, so nothing is left to draw.
+        Also if Σ excess is no finite number.
 
     Guarantee
     ---------
@@ -147,7 +157,11 @@ def residual(p: Any, q: Any) -> np.ndarray:
     array([1., 0., 0.])
     """
     over = excess(p, q)
-    total = over.sum()
+    total = np.sum(over)
+    with np.errstate(invalid="ignore"):
+        finite = total - total == 0  # ∞ − ∞ is not, NaN − NaN is not
+    if not finite:
+        raise ValueError(f"Σ (p − q)⁺ is {total}; want p and q of finite numbers")
     if total == 0:
         raise ValueError("no entry of p exceeds q, so a rejection leaves nothing to draw from")
     row: np.ndarray = divide(over, total)
@@ -165,7 +179,7 @@ def total_variation(p: Any, q: Any) -> Any:
     Returns
     -------
     scalar
-        In [0, 1] for distributions; 0 if and only if they are equal.
+        In [0, 1] for distributions; 0 if and only if they are equal. NaN where an entry is NaN.
 
     Guarantee
     ---------

@@ -5,18 +5,28 @@ that whatever shapes a distribution is applied before both the draw and the test
 under the names and with the conventions of Hugging Face's generation settings.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Protocol, cast
 
 import numpy as np
 
-from specdecode.checks import Row, TokenIds, as_count, as_number, as_row, as_token
+from specdecode.checks import Row, TokenIds, as_count, as_number, as_row, as_token, as_tokens, shown
 from specdecode.rule import divide
 
-__all__ = ["Settings", "certain", "draw", "inverse_cdf", "min_p", "suppress", "temperature", "top_k", "top_p"]
-
+__all__ = [
+    "Settings",
+    "certain",
+    "draw",
+    "inverse_cdf",
+    "min_p",
+    "suppress",
+    "temperature",
+    "top_k",
+    "top_p",
+    "uniform",
+]
 
 Setting = ParamSpec("Setting")
 
@@ -25,6 +35,45 @@ class Uniforms(Protocol):
     """Anything with random(), as `numpy.random.Generator` has it."""
 
     def random(self) -> Any: ...
+
+
+def uniform(rng: Uniforms) -> Any:
+    """One uniform of an rng: the only door through which this package draws.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator, or anything with random()
+
+    Returns
+    -------
+    number
+        0 ≤ u < 1.
+
+    Raises
+    ------
+    ValueError
+        If `rng` has no random(), as a seed or a bit generator has none, or what that gives is no such number.
+
+    Examples
+    --------
+    >>> uniform(0)
+    Traceback (most recent call last):
+    ValueError: rng is 0; want numpy.random.default_rng(0), or anything with random()
+    """
+    try:
+        u = rng.random()
+    except (AttributeError, TypeError):
+        if hasattr(rng, "random") and not isinstance(rng, type):
+            raise
+        seed = rng if isinstance(rng, int) and rng > 0 else 0
+        want = f"numpy.random.default_rng({shown(seed)}), or anything with random()"
+        raise ValueError(f"rng is {shown(rng)}; want {want}") from None
+    if type(u) is float and 0 <= u < 1:
+        return u
+    # That a lazy number lies in its range is asked where it is looked up alone: each question takes time.
+    if type(u) is float or not hasattr(u, "__float__") or np.ndim(u):
+        raise ValueError(f"rng.random() is {shown(u)}; want a uniform, 0 ≤ u < 1")
+    return u
 
 
 def draw(row: Row, u: Any) -> int:
@@ -62,10 +111,18 @@ def draw(row: Row, u: Any) -> int:
 
 def inverse_cdf(row: np.ndarray, u: Any) -> int:
     """`draw` for a row that has been checked, or was made from such: it is not looked at again."""
-    if not 0 <= u < 1:
-        raise ValueError(f"u is {u}; want a uniform, 0 ≤ u < 1")
+    if not ((type(u) is float and 0 <= u < 1) or _is_uniform(u)):
+        raise ValueError(f"u is {shown(u, str)}; want a uniform, 0 ≤ u < 1")
     cumulative = row.cumsum()
     return int((cumulative / cumulative[-1]).searchsorted(u, side="right"))
+
+
+def _is_uniform(u: Any) -> bool:
+    try:
+        inside: Any = 0 <= u < 1
+    except (TypeError, ValueError):  # it does not compare with numbers, or is several
+        return False
+    return inside is True or (np.ndim(inside) == 0 and bool(inside))
 
 
 _ON_CHECKED: dict[str, Callable[..., np.ndarray]] = {}  # the maps below, for rows that have been checked
@@ -117,13 +174,13 @@ def temperature(row: np.ndarray, t: float | None) -> np.ndarray:
     >>> temperature([0.4, 0.4, 0.2], 0)
     array([1., 0., 0.])
     """
-    if t is None or t == 1:
+    if t is None or as_number(t, "temperature", 0) == 1:
         return row
-    if as_number(t, "temperature", 0) == 0:
+    if t == 0:
         return certain(int(np.argmax(row)), len(row)).astype(row.dtype)
     with np.errstate(divide="ignore", over="ignore"):  # log 0 = −∞ stays impossible at every t
         logits = np.log(row.astype(float))
-        weights = np.exp((logits - logits.max()) / t)
+        weights = np.exp((logits - logits.max()) / float(t))
     shaped: np.ndarray = weights / weights.sum()
     return shaped
 
@@ -256,19 +313,34 @@ def suppress(row: np.ndarray, tokens: Collection[int]) -> np.ndarray:
     >>> suppress([0.5, 0.25, 0.25], [0])
     array([0. , 0.5, 0.5])
     """
-    ids = [as_token(token, "suppressed token", len(row)) for token in tokens]
+    ids = [as_token(token, "suppressed token", len(row)) for token in _collection(tokens)]
     return _on(row, ~np.isin(np.arange(len(row)), ids), f"suppress = {sorted(ids)}") if ids else row
+
+
+def _collection(tokens: Any) -> Collection[int]:
+    """The ids to suppress; what can be gone through once alone would be forgotten after the first row."""
+    if not isinstance(tokens, Collection | np.ndarray) or isinstance(tokens, str | Mapping):
+        raise ValueError(f"suppress is {shown(tokens)}; want a collection of token ids")
+    return cast(Collection[int], tokens)
 
 
 def certain(tokens: int | TokenIds, vocab_size: int) -> np.ndarray:
     """The row that is certain of a token, or one for each of several; integers, exact beside Fractions too.
+
+    Raises
+    ------
+    ValueError
+        If a token is outside the vocabulary.
 
     Examples
     --------
     >>> certain(1, vocab_size=3), certain([2, 0], vocab_size=3).tolist()
     (array([0, 1, 0], dtype=int8), [[0, 0, 1], [1, 0, 0]])
     """
-    rows: np.ndarray = np.arange(vocab_size) == np.asarray(tokens)[..., np.newaxis]
+    size = as_count(vocab_size, "vocab_size", least=1)
+    several = np.iterable(tokens)
+    ids: Any = as_tokens(tokens, "tokens", size) if several else as_token(tokens, "token", size)
+    rows: np.ndarray = np.arange(size) == np.asarray(ids, dtype=int)[..., np.newaxis]
     return rows.astype(np.int8)
 
 
@@ -331,6 +403,7 @@ class Settings:
     suppress: Collection[int] = ()
 
     def __post_init__(self) -> None:
+        _collection(self.suppress)
         any_row = np.array([1.0])  # each function knows its own range
         _ON_CHECKED["temperature"](any_row, self.temperature)
         for name in _FILTERS:

@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from specdecode.checks import TokenIds, as_count, as_token, as_tokens
+from specdecode.checks import TokenIds, as_count, as_token, as_tokens, shown
 from specdecode.models import common_prefix
 
 __all__ = ["SmolLM", "load"]
@@ -97,6 +97,8 @@ def load(path: str | Path | None = None) -> "SmolLM":
     >>> model.decode([int(model.next_dist(ids).argmax())])  # doctest: +SKIP
     ' Paris'
     """
+    if not (path is None or isinstance(path, str | Path)):
+        raise ValueError(f"path is {shown(path)}; want the name of a GGUF file")
     path = _installed_file() if path is None else Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"no model file at {path}; {_GET_WEIGHTS} installs one that load() finds")

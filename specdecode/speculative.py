@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from specdecode import verifiers
-from specdecode.checks import TokenIds, as_count, as_stop, as_tokens
+from specdecode.checks import TokenIds, as_count, as_draft_length, as_list, as_stop, as_tokens, shown
 from specdecode.drafts import Draft, as_draft, proposed
-from specdecode.models import Model, as_model, next_rows
+from specdecode.models import Model, Prefix, as_model, next_rows
 from specdecode.policies import Policy
-from specdecode.sampling import Uniforms, inverse_cdf
+from specdecode.sampling import Uniforms, inverse_cdf, uniform
 from specdecode.trace import Round, Rounds, Trace
 from specdecode.verifiers import Verifier
 
@@ -58,7 +58,7 @@ def generate_speculative(
         n_tokens ≥ 0, how many new tokens at most. The last round may look k tokens further, so a model
         with a longest prefix must take n_tokens + k new ones.
     k : int or policy
-        Draft length, k ≥ 1; or a policy that decides it as it goes (`specdecode.policies`).
+        Draft length, 1 ≤ k ≤ 10 000; or a policy that decides it as it goes (`specdecode.policies`).
     rng : numpy.random.Generator, or anything with random()
         Drawn from in this order each round: k drafts, a coin for each tested token, one more token.
     verifier : callable
@@ -74,7 +74,7 @@ def generate_speculative(
     Raises
     ------
     ValueError
-        For a row that is not a distribution, an id outside the vocabulary, k < 1, n_tokens < 0,
+        For a row that is not a distribution, an id outside the vocabulary, k out of range, n_tokens < 0,
         vocabularies that differ, or a draft, a policy or a verifier that breaks its contract.
 
     Guarantee
@@ -130,10 +130,9 @@ def stream_speculative(
         As `generate_speculative`.
     """
     target, draft = as_model(target, "target"), as_draft(draft)
-    if not callable(verifier):
-        raise ValueError(f"verifier is {verifier!r}; want a function such as specdecode.verifiers.token")
-    n_tokens, k = as_count(n_tokens, "n_tokens", least=0), k if callable(k) else as_count(k, "k", least=1)
-    size = getattr(draft, "vocab_size", target.vocab_size)
+    _check_verifier(verifier)
+    n_tokens, k = as_count(n_tokens, "n_tokens", least=0), k if callable(k) else as_draft_length(k)
+    size = as_count(getattr(draft, "vocab_size", target.vocab_size), "draft.vocab_size", least=1)
     if size != target.vocab_size:
         sizes = f"draft has V = {size} and target V = {target.vocab_size}"
         raise ValueError(f"{sizes}; want one vocabulary for both (see `specdecode.drafts.PaddedDraft`)")
@@ -143,13 +142,18 @@ def stream_speculative(
     played: list[Round] = []
     rounds = Rounds(played)
     while len(text) < end:
-        round_, emitted = play_round(target, draft, text, k, rng, verifier, rounds)
+        round_, emitted = _round(target, draft, text, k, rng, verifier, rounds)
         played.append(round_)
         kept = cut(emitted, end - len(text), stop)
         text.extend(kept)
         yield round_, kept
         if kept[-1] in stop:
             return
+
+
+def _check_verifier(verifier: Any) -> None:
+    if not callable(verifier):
+        raise ValueError(f"verifier is {shown(verifier)}; want a function such as specdecode.verifiers.token")
 
 
 def play_round(
@@ -198,7 +202,23 @@ def play_round(
     >>> play_round(target, target, [0], 3, np.random.default_rng(0))
     (Round(proposed=3, accepted=3, emitted=4), [1, 3, 0, 1])
     """
-    draft, vocab_size = as_draft(draft), target.vocab_size
+    k = k if callable(k) else as_draft_length(k)
+    _check_verifier(verifier)
+    text = as_tokens(text, "text", as_model(target, "target").vocab_size)
+    return _round(target, as_draft(draft), text, k, rng, verifier, rounds)
+
+
+def _round(
+    target: Model,
+    draft: Draft,
+    text: list[int],
+    k: int | Policy,
+    rng: Uniforms,
+    verifier: Verifier,
+    rounds: Sequence[Round],
+) -> tuple[Round, list[int]]:
+    """`play_round` of what has been checked."""
+    vocab_size = target.vocab_size
     if callable(k):
         drafted, draft_dists = _propose_while(k, draft, list(text), rng, rounds, vocab_size)
     else:
@@ -221,7 +241,7 @@ def _propose_while(
     """Drafted tokens, one at a time, while the policy asks for more."""
     drafted: list[int] = []
     rows: list[np.ndarray] = []
-    while as_count(policy(rounds, tuple(drafted), tuple(rows)), "k from the policy", least=0) > len(drafted):
+    while as_draft_length(policy(rounds, tuple(drafted), tuple(rows)), "k from the policy", 0) > len(drafted):
         another, its_row = proposed(draft, [*text, *drafted], 1, rng, vocab_size)
         if not another:
             break
@@ -304,11 +324,11 @@ def generate_target_only(
     """
     target, n_tokens = as_model(target, "target"), as_count(n_tokens, "n_tokens", least=0)
     stop = as_stop(stop, target.vocab_size)
-    text = as_tokens(prefix, "prefix", target.vocab_size)
+    text = Prefix(as_tokens(prefix, "prefix", target.vocab_size))
     start = len(text)
     while len(text) < start + n_tokens:
         row = next_rows(target, text, 1)[0]
-        text.append(inverse_cdf(row, rng.random()))
+        text.grow(inverse_cdf(row, uniform(rng)))
         if text[-1] in stop:
             break
     return text[start:]
@@ -362,7 +382,7 @@ def generate_batch(
     >>> both[0] == generate_batch(target, draft, [[0]], 10, 3, seed=0)[0]
     True
     """
-    seed = as_count(seed, "seed", least=0)
+    seed, prompts = as_count(seed, "seed", least=0), as_list(prompts, "prompts", "prompts")
     return [
         generate_speculative(
             _fresh(target), _fresh(draft), prompt, n_tokens, k, np.random.default_rng([seed, row]), **options
@@ -406,7 +426,7 @@ def log_probabilities(target: Model, prefix: TokenIds, tokens: TokenIds) -> list
     >>> [round(value, 4) for value in log_probabilities(coin, [0], [1, 0])]
     [-0.2877, -0.6931]
     """
-    tokens = as_tokens(tokens, "tokens", target.vocab_size)
+    tokens = as_tokens(tokens, "tokens", as_model(target, "target").vocab_size)
     if not tokens:
         return []
     rows = next_rows(target, [*as_tokens(prefix, "prefix", target.vocab_size), *tokens[:-1]], len(tokens))

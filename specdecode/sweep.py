@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from specdecode.checks import as_count
+from specdecode.checks import as_count, as_draft_length, as_list
 from specdecode.cost import markov_tokens_per_step
 from specdecode.models import MarkovModel, draft_from_target, random_markov
 from specdecode.speculative import generate_speculative
@@ -74,8 +74,8 @@ def sweep(
     >>> [(row["agreement"], row["k"]) for row in sweep([0.5, 0.9], 2, n_tokens=20, seed=0)]
     [(0.5, 1), (0.5, 2), (0.9, 1), (0.9, 2)]
     """
-    lengths = range(1, as_count(longest, "longest", least=1) + 1)
-    for agreement in agreements:
+    seed, lengths = as_count(seed, "seed", least=0), range(1, as_draft_length(longest, "longest") + 1)
+    for agreement in as_list(agreements, "agreements", "numbers from 0 to 1"):
         target, draft = toy_world(agreement, **world)
         for k in lengths:
             rng = np.random.default_rng(seed)

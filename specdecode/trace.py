@@ -185,6 +185,8 @@ class Trace:
         return self if other == 0 else NotImplemented  # so that sum() works
 
     def __add__(self, other: "Trace") -> "Trace":
+        if not isinstance(other, Trace):
+            return NotImplemented
         return Trace(
             self.tokens + other.tokens, self.rounds + other.rounds, self.draft_passes + other.draft_passes
         )

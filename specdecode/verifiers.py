@@ -26,9 +26,9 @@ from typing import Any, Literal, TypeVar, cast
 
 import numpy as np
 
-from specdecode.checks import Rows, TokenIds, as_drafted, as_number, as_row, as_token
+from specdecode.checks import Rows, TokenIds, as_drafted, as_list, as_number, as_row, as_token, shown
 from specdecode.rule import acceptance, divide, excess
-from specdecode.sampling import Uniforms, certain, inverse_cdf
+from specdecode.sampling import Uniforms, certain, inverse_cdf, uniform
 
 __all__ = [
     "RULES",
@@ -89,12 +89,12 @@ def _claims(
         def checked(
             draft_tokens: TokenIds, draft_dists: Rows, target_dists: Rows, *rng: Any, **settings: Any
         ) -> list[int]:
-            k = len(draft_tokens)
-            if reads_draft_dists and len(draft_dists) != k:
+            k = len(draft_tokens := as_list(draft_tokens, "draft_tokens"))
+            if reads_draft_dists and _length(draft_dists, "draft_dists") != k:
                 raise ValueError(
                     f"draft_dists has {len(draft_dists)} rows for {k} drafted tokens; want one each"
                 )
-            if len(target_dists) != k + 1:
+            if _length(target_dists, "target_dists") != k + 1:
                 rows = f"target_dists has {len(target_dists)} rows for k = {k}"
                 raise ValueError(f"{rows}; want k + 1, the last for the bonus")
             p = _AsRead(target_dists, "target_dists")
@@ -110,6 +110,13 @@ def _claims(
     return register
 
 
+def _length(rows: Any, name: str) -> int:
+    try:
+        return len(rows)
+    except TypeError:
+        raise ValueError(f"{name} is {shown(rows)}; want a sequence of rows") from None
+
+
 class _AsRead(dict[int, np.ndarray]):
     """Rows by position, each read and checked when it is first asked for."""
 
@@ -117,8 +124,12 @@ class _AsRead(dict[int, np.ndarray]):
         self._rows, self._name, self._beside = rows, name, beside
 
     def __missing__(self, i: int) -> np.ndarray:
-        size = None if self._beside is None else len(self._beside[i])
-        self[i] = as_row(self._rows[i], f"{self._name}[{i}]", size)
+        first = self._beside[i] if self._beside is not None else next(iter(self.values()), None)
+        try:
+            row = self._rows[i]
+        except (KeyError, IndexError, TypeError):  # a mapping, a set
+            raise ValueError(f"{self._name} is {shown(self._rows)}; want a sequence of rows") from None
+        self[i] = as_row(row, f"{self._name}[{i}]", None if first is None else len(first))
         return self[i]
 
 
@@ -273,12 +284,12 @@ def block(draft_tokens: TokenIds, draft_dists: Rows, target_dists: Rows, rng: Un
         kept.append(acceptance(kept[i] * p[drafted[i]], q[drafted[i]]))
     length = 0
     for i in range(1, k + 1):
-        if rng.random() < (kept[k] if i == k else _keeps(kept[i], target_dists[i], draft_dists[i])):
+        if uniform(rng) < (kept[k] if i == k else _keeps(kept[i], target_dists[i], draft_dists[i])):
             length = i
     last = target_dists[length]
     if length < k:
         last = replacement(last, draft_dists[length], kept[length])
-    return [*drafted[:length], inverse_cdf(last, rng.random())]
+    return [*drafted[:length], inverse_cdf(last, uniform(rng))]
 
 
 def _keeps(kept: Any, p: np.ndarray, q: np.ndarray) -> Any:
@@ -407,7 +418,7 @@ def sampler_match(draft_tokens: TokenIds, draft_dists: Sized, target_dists: Rows
     >>> sampler_match([0, 1], [None] * 2, [[1.0, 0.0]] * 3, np.random.default_rng(0))
     [0, 0]
     """
-    return _while_it_matches(draft_tokens, target_dists, lambda p: inverse_cdf(p, rng.random()))
+    return _while_it_matches(draft_tokens, target_dists, lambda p: inverse_cdf(p, uniform(rng)))
 
 
 # Lossy rules: faster, and not exact.
@@ -477,7 +488,7 @@ def typical(
         if not p[x] > min(epsilon, delta * float(np.exp((entries * np.log(entries)).sum()))):
             break
         emitted.append(x)
-    return [*emitted, inverse_cdf(target_dists[len(emitted)], rng.random())]
+    return [*emitted, inverse_cdf(target_dists[len(emitted)], uniform(rng))]
 
 
 @_claims("lossy", "keeps a drafted token up to 1/l times too often")
@@ -594,10 +605,10 @@ def _one_by_one(
     for i, drafted in enumerate(draft_tokens):
         p, q = rows(i)
         x = as_drafted(drafted, q, f"draft_tokens[{i}]")
-        if not rng.random() < keeps(p[x], q[x]):
-            return [*emitted, inverse_cdf(replacement(p, q), rng.random())]
+        if not uniform(rng) < keeps(p[x], q[x]):
+            return [*emitted, inverse_cdf(replacement(p, q), uniform(rng))]
         emitted.append(x)
-    return [*emitted, inverse_cdf(target_dists[len(emitted)], rng.random())]
+    return [*emitted, inverse_cdf(target_dists[len(emitted)], uniform(rng))]
 
 
 def _while_it_matches(

@@ -239,3 +239,25 @@ def test_an_accepted_candidate_is_all_there_is_where_the_rows_are_equal():
         assert root(p, p, 3) < 1 + 1e-4
         x = int(np.argmax(p))
         assert k_seq([x] * 3, [p] * 3, p, Constant(0.5)) == x
+
+
+def test_k_seq_takes_any_pair_of_rows():
+    """Spiky ones, equal ones, with zeros, nearly equal; none raises, none wakes a token with p = 0."""
+    rng = np.random.default_rng(5)
+    for number in range(3000):
+        size = int(rng.integers(1, 9))
+        p, q = (rng.dirichlet(np.full(size, 10 ** rng.uniform(-2, 1.5))) for _ in range(2))
+        if number % 6 == 1:
+            q = p.copy()
+        elif number % 6 == 2:
+            p, q = (row * (rng.random(size) < 0.6) for row in (p, q))
+            p[0], q[-1] = max(p[0], 1e-9), max(q[-1], 1e-9)
+        elif number % 6 == 3:
+            p = p**8
+        elif number % 6 == 4:
+            q = abs(np.nextafter(p, p + rng.choice([-1, 1], size)))
+        elif number % 6 == 5:
+            p = np.eye(size)[rng.integers(size)]
+        p, q = p / p.sum(), q / q.sum()
+        candidates, rows = independent(q, int(rng.integers(1, 5)), rng)
+        assert p[k_seq(candidates, rows, p, rng)] > 0

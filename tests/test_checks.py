@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from specdecode.checks import (
+    LONGEST,
     as_count,
+    as_draft_length,
     as_drafted,
     as_level,
     as_number,
@@ -15,6 +17,7 @@ from specdecode.checks import (
     as_stop,
     as_token,
     as_tokens,
+    shown,
 )
 
 
@@ -149,3 +152,48 @@ def test_a_level_lies_strictly_between_0_and_1(alpha):
     assert as_level(0.05) == 0.05
     with pytest.raises(ValueError, match=r"alpha is .*; want a number between 0 and 1"):
         as_level(alpha)
+
+
+def test_a_masked_row_is_a_row_where_nothing_is_masked():
+    assert as_row(np.ma.array([0.5, 0.5]), "row").tolist() == [0.5, 0.5]
+    half = np.ma.array([0.5, 0.5, 0.0], mask=[False, False, True])
+    for stack in ([half, half], np.ma.array([half, half]), (half.data, half)):
+        with pytest.raises(ValueError, match="entry 2 is masked"):
+            as_rows(stack, "rows", 2, 3)
+
+
+def test_tensors_enter_as_their_numbers():
+    torch = pytest.importorskip("torch")
+    row = torch.tensor([0.5, 0.25, 0.25])
+    for tensor in (row, row.double(), row.half(), row.bfloat16(), row.clone().requires_grad_(), row[None][0]):
+        assert as_row(tensor, "row", 3).tolist() == [0.5, 0.25, 0.25]
+        assert as_row(tensor, "row", 3).dtype == np.float64
+        assert as_rows([tensor, tensor], "rows", 2, 3).tolist() == [[0.5, 0.25, 0.25]] * 2
+        assert as_rows(torch.stack([tensor, tensor]), "rows", 2, 3).tolist() == [[0.5, 0.25, 0.25]] * 2
+    assert as_row(torch.tensor([0, 1, 0]), "row").tolist() == [0, 1, 0]
+
+
+def test_a_tensor_of_two_bytes_may_miss_1_by_its_rounding_and_is_divided_by_its_sum():
+    torch = pytest.importorskip("torch")
+    row = torch.full((3,), 1 / 3).bfloat16()
+    assert abs(float(row.double().sum()) - 1) > 1e-3, "this row shows nothing: its sum was 1 already"
+    for wide in (as_row(row, "row"), as_rows([row, row], "rows", 2, 3)[1]):
+        assert abs(wide.sum() - 1) < 1e-15
+    with pytest.raises(ValueError, match="sums to"):
+        as_row(row.float(), "row")
+
+
+@pytest.mark.parametrize(
+    "value", [10**400, 10**5000, np.eye(30), "x" * 1000, "two\nlines"], ids=lambda value: type(value).__name__
+)
+def test_any_value_is_shown_on_one_line(value):
+    assert len(shown(value)) <= 80
+    assert "\n" not in shown(value)
+
+
+def test_a_draft_has_a_longest_length():
+    assert as_draft_length(LONGEST) == LONGEST
+    with pytest.raises(ValueError, match="k is 1000000000; want a whole number from 1 to 10000"):
+        as_draft_length(10**9)
+    with pytest.raises(ValueError, match="k is 0; want a whole number, 1 or more"):
+        as_draft_length(0)

@@ -4,13 +4,19 @@ import json
 import os
 import subprocess
 import sys
+import textwrap
+from pathlib import Path
 
 import pytest
 
 from specdecode import cli
+from specdecode.certify import certify
+from specdecode.certify.worlds import verifier_worlds
 from specdecode.drafts import DRAFTS
 from specdecode.policies import POLICIES
 from specdecode.verifiers import RULES
+
+README = Path(__file__).parents[1] / "README.md"
 
 
 @pytest.fixture
@@ -177,3 +183,39 @@ def test_alone_at_a_terminal_it_shows_what_there_is():
     help_ = subprocess.run([*command, "--help"], capture_output=True, text=True)
     assert help_.returncode == 0
     assert help_.stdout.count("\n  spec-decode ") == 4
+
+
+EXAMPLES = {
+    "help": lambda spec_decode: textwrap.dedent(
+        spec_decode("certify", "--help")[1].partition("an example")[2].partition("\n")[2]
+    ),
+    "README": lambda spec_decode: README.read_text().partition("```python\n")[2].partition("```")[0],
+}
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_the_example_of_a_verifier_is_exact(spec_decode, name):
+    code, space = EXAMPLES[name](spec_decode), {}
+    exec(code, space)
+    verifier = space.get("verifier") or space["my_verifier"]
+    assert code.count("\n") < 13
+    assert certify(verifier, worlds=verifier_worlds()[:6]).verdict == "exact"
+    wrong = code.replace("p - q", "p")  # and is looked at: without the q it is not
+    exec(wrong, space)
+    assert (
+        certify(space.get("verifier") or space["my_verifier"], worlds=verifier_worlds()[:6]).verdict
+        == "not exact"
+    )
+
+
+def test_the_help_says_what_a_function_is_handed(spec_decode):
+    told = spec_decode("certify", "--help")[1]
+    for words in (
+        "verifier(draft_tokens, draft_dists, target_dists, rng) -> emitted",
+        "int64 (k,)",
+        "float64 (k, V)",
+        "float64 (k + 1, V)",
+        "generate(target, draft, prefix, n_tokens, k, rng) -> tokens",
+        "verifier(draft_tokens, draft_dists, target_dists[, generator]) -> emitted",
+    ):
+        assert words in told

@@ -1,5 +1,6 @@
 """Other people's code in a process of its own: it ends, with all that it started, and in one line."""
 
+import json
 import os
 import signal
 import subprocess
@@ -200,6 +201,33 @@ def test_whatever_code_raises_is_no_traceback(tmp_path, name, says):
     assert "Traceback" not in done.stdout
     if "raised" in says:
         assert done.stdout.count("\n") == 1
+
+
+WARNING = """
+import warnings
+
+import numpy as np
+
+def verifier(draft_tokens, draft_dists, target_dists, rng):
+    row = np.zeros(2) / 0.0  # invalid, thousands of times
+    for number in range(5):
+        warnings.warn(f"number {number}")
+    return [rng.choice(len(target_dists[0]), p=target_dists[0])]
+"""
+
+
+def test_what_code_warns_of_is_said_once_in_the_answer(tmp_path):
+    (tmp_path / "mine.py").write_text(WARNING)
+    command = [sys.executable, "-m", "specdecode", "certify", "mine.py:verifier"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    notes = [line for line in done.stdout.splitlines() if "it warned" in line]
+    assert len(notes) == 4
+    assert "  note: it warned: RuntimeWarning: invalid value encountered in divide (mine.py, line 7)" in notes
+    assert notes[-1] == "  note: it warned of more, 6 kinds in all"
+    done = subprocess.run([*command, "--json"], capture_output=True, text=True, cwd=tmp_path)
+    assert done.stderr == ""
+    assert [f"  note: {note}" for note in json.loads(done.stdout)["notes"] if "warned" in note] == notes
 
 
 @pytest.mark.parametrize(

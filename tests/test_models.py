@@ -1,5 +1,7 @@
 """Models are pure functions of their prefix, one row at a time or several in one pass."""
 
+import copy as copying
+import pickle
 from fractions import Fraction as F
 
 import numpy as np
@@ -11,6 +13,7 @@ from specdecode.models import (
     MappedModel,
     MarkovModel,
     Model,
+    Prefix,
     RepetitionPenalty,
     common_prefix,
     draft_from_target,
@@ -105,3 +108,38 @@ def test_a_model_that_returns_no_distribution_is_named():
 def test_the_common_prefix_is_the_longest(a, b, length):
     assert common_prefix(a, b) == common_prefix(b, a) == length
     assert list(a[:length]) == list(b[:length])
+
+
+def test_a_prefix_is_a_list_that_only_its_owner_writes_to():
+    text = Prefix([0, 1])
+    text.grow(2)
+    assert text == [0, 1, 2]
+    for copy in (text[:], list(text), text.copy(), copying.copy(text), copying.deepcopy(text), [*text]):
+        copy.append(3)
+        assert type(copy) is list
+        assert copy == [0, 1, 2, 3]
+    assert pickle.loads(pickle.dumps(text)) == text == [0, 1, 2]
+    for write in (
+        lambda: text.append(3),
+        lambda: text.extend([3]),
+        lambda: text.insert(0, 3),
+        lambda: text.pop(),
+        lambda: text.remove(1),
+        lambda: text.clear(),
+        lambda: text.sort(),
+        lambda: text.reverse(),
+        lambda: text.__setitem__(0, 1),
+        lambda: text.__setitem__(slice(None), []),
+        lambda: text.__delitem__(0),
+        lambda: text.__iadd__([3]),
+        lambda: text.__imul__(2),
+    ):
+        with pytest.raises(ValueError, match="changed the tokens it was given"):
+            write()
+    assert text == [0, 1, 2]
+
+
+def test_a_mask_is_seen_through_a_map():
+    masked = MappedModel(BASE, lambda row: np.ma.masked_less(row, row.max()))
+    with pytest.raises(ValueError, match=r"MappedModel rows\[0\]: entry . is masked"):
+        masked.next_dist([0])

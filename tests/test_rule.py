@@ -94,3 +94,20 @@ def test_inputs_are_not_written_to(pair):
     for function in (overlap, excess, acceptance, total_variation):
         function(p, q)
     assert all(np.array_equal(a, b) for a, b in zip((p, q), pair))
+
+
+def test_a_nan_comes_out_where_it_went_in_and_is_never_drawn_from():
+    p, q = [np.nan, 0.5, 0.5], [0.5, 0.25, 0.25]
+    assert np.isnan(total_variation(p, q))
+    assert np.isnan(total_variation(q, p))
+    for rows in ((p, q), (q, p), ([np.inf, 0.0, 0.0], q)):
+        with pytest.raises(ValueError, match="want p and q of finite numbers"):
+            residual(*rows)
+
+
+@pytest.mark.parametrize("wrong", [["a", "b"], [None, 0.5], "ab", [b"a", b"b"]])
+def test_what_is_no_number_is_no_symbol(wrong):
+    for function in (overlap, excess, acceptance, residual, total_variation):
+        for rows in ((wrong, [0.5, 0.5]), ([0.5, 0.5], wrong)):
+            with pytest.raises(TypeError, match="want numbers or SymPy expressions"):
+                function(*rows)

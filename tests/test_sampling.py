@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from specdecode import checks, generate_speculative, verifiers
 from specdecode.exact import ancestral_law, distance, law
 from specdecode.models import MappedModel, next_rows
-from specdecode.sampling import Settings, draw, min_p, suppress, temperature, top_k, top_p
+from specdecode.sampling import Settings, draw, min_p, suppress, temperature, top_k, top_p, uniform
 from specdecode.worlds import DENSE
 
 LAST = 1 - 2.0**-53
@@ -261,3 +261,20 @@ def test_settings_check_their_row_once(monkeypatch):
             map_([0.5, 0.4], setting)
     with pytest.raises(ValueError, match=r"row: sums to 0\.9"):
         shape([0.5, 0.4])
+
+
+@pytest.mark.parametrize("seed", [0, 7])
+def test_a_seed_is_no_rng_and_the_message_says_what_is(seed):
+    for wrong, words in ((seed, f"default_rng({seed})"), (np.random.PCG64(seed), "default_rng(0)")):
+        with pytest.raises(ValueError, match=r"want numpy\.random\.default_rng") as error:
+            uniform(wrong)
+        assert words in str(error.value)
+
+
+def test_an_error_of_an_rng_is_its_own():
+    class Broken:
+        def random(self):
+            raise TypeError("mine")
+
+    with pytest.raises(TypeError, match="mine"):
+        uniform(Broken())

@@ -5,6 +5,7 @@ import functools
 import itertools
 import json
 import pickle
+from collections import Counter
 from fractions import Fraction as F
 
 import numpy as np
@@ -446,6 +447,28 @@ def test_a_smaller_draft_is_padded_and_exact():
         generate_speculative(TARGET, Small(), [0], 3, 2, rng())
 
 
+@pytest.mark.parametrize("kind", DRAFTS)
+@pytest.mark.parametrize("prefix", [[0], [2], [1, 2, 0]])
+def test_a_smaller_draft_proposes_nothing_after_what_it_lacks(kind, prefix):
+    """Its model cannot take such a text; the target draws on alone, and the law stays."""
+    small = MarkovModel([[F(1, 4), F(3, 4)], [F(2, 3), F(1, 3)]])
+    draft = PaddedDraft(DRAFTS[kind](small), 3)
+
+    def program(rng):
+        trace = generate_speculative(TARGET, draft, prefix, 3, 2, rng)
+        return tuple(trace.tokens), tuple(round_.proposed for round_ in trace.rounds)
+
+    found = law(program)
+    texts = Counter()
+    for (text, proposed), mass in found.items():
+        texts[text] += mass
+        assert 2 not in prefix or set(proposed) == {0}
+        assert proposed[0] <= 2
+    assert texts == ancestral_law(TARGET, prefix, 3)
+    tokens, rows = draft.propose([0, 2], 2, rng())
+    assert (list(tokens), rows.shape) == ([], (0, 3))
+
+
 def test_a_larger_draft_may_not_draft_what_the_target_lacks():
     wide = MarkovModel([[F(1, 4), F(1, 4), F(1, 2), F(0)]] * 4)
     found = law(lambda rng: tuple(generate_speculative(TARGET, PaddedDraft(wide, 3), [0], 2, 2, rng).tokens))
@@ -660,3 +683,36 @@ def test_the_tokens_of_a_seed_stay(name):
     for (target, draft, k), stored in zip(runs, STORED[name]):
         trace = generate_speculative(target, draft, [0], 24, k, rng(11), verifier=RULES[name].verify)
         assert "".join(map(str, trace.tokens)) == stored
+
+
+@pytest.mark.parametrize("kind", ["target", "draft"])
+def test_a_model_that_copies_its_prefix_gives_the_same_tokens(kind):
+    class Copies:
+        vocab_size = 3
+
+        def __init__(self, model):
+            self.model = model
+
+        def next_dist(self, prefix):
+            mine = list(prefix)
+            mine.append(0)
+            return self.model.next_dist(mine[:-1])
+
+    both = {"target": TARGET, "draft": DRAFT}
+    plain = generate_speculative(*both.values(), [0], 30, 3, rng()).tokens
+    assert (
+        generate_speculative(*(both | {kind: Copies(both[kind])}).values(), [0], 30, 3, rng()).tokens == plain
+    )
+
+
+@pytest.mark.parametrize("k", [10**9, lambda *_: 10**9])
+def test_a_slip_of_the_pen_in_k_ends_at_once(k):
+    with pytest.raises(ValueError, match="is 1000000000; want a whole number"):
+        generate_speculative(TARGET, DRAFT, [0], 5, k, rng())
+
+
+def test_a_k_beyond_the_text_draws_as_the_contract_says():
+    """The last round drafts k as well, whatever room is left."""
+    trace = generate_speculative(TARGET, TARGET, [0], 5, 1000, rng())
+    assert trace.draft_passes == 1000
+    assert len(trace.tokens) == 5

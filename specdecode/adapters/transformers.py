@@ -67,6 +67,8 @@ class TransformersModel:
     """
 
     def __init__(self, model: Any) -> None:
+        if not hasattr(getattr(model, "config", None), "is_encoder_decoder"):
+            raise ValueError(f"model is a {type(model).__name__}; want a PreTrainedModel of transformers")
         if model.config.is_encoder_decoder:
             raise ValueError(f"{type(model).__name__} is an encoder–decoder; want a causal language model")
         if model.training:

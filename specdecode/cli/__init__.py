@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from specdecode import __version__
-from specdecode.cli.parser import command_line
+from specdecode.cli.parser import command_line, in_one_line
 
 if TYPE_CHECKING:
     from specdecode.proof import verify_generator as verify_generator
@@ -67,7 +67,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _refused(why: object) -> int:
-    print(f"spec-decode: {' '.join(str(why).split())}", file=sys.stderr)
+    print(f"spec-decode: {in_one_line(why)}", file=sys.stderr)
     return 2
 
 

@@ -14,10 +14,44 @@ from specdecode.cli.console import Answer, Console, table_of, tracked
 
 __all__ = ["answer", "declare"]
 
+_SHAPES = """\
+the function:
+  verifier(draft_tokens, draft_dists, target_dists, rng) -> emitted
+    draft_tokens   int64 (k,)            token i was drawn from draft_dists[i]; k may be 0
+    draft_dists    float64 (k, V)
+    target_dists   float64 (k + 1, V)    row i is the target's after i drafted tokens
+    rng            as numpy.random.Generator
+    emitted        the round's 1 to k + 1 token ids, a list or an array: no padding, and
+                   nothing beside them
+
+  --generator: generate(target, draft, prefix, n_tokens, k, rng) -> tokens
+    target, draft  vocab_size, and next_dist(prefix) -> float64 (V,)
+    prefix         list of int
+    tokens         the n_tokens new ids alone, without the prefix, or an object with .tokens
+    It may take stop=, an id, and then returns fewer tokens, that one last.
+
+  --torch: verifier(draft_tokens, draft_dists, target_dists[, generator]) -> emitted
+    on tensors of these shapes, int64 and float32, and draws through torch.
+
+an example, which is exact:
+  import numpy as np
+
+  def verifier(draft_tokens, draft_dists, target_dists, rng):
+      for i, x in enumerate(draft_tokens):
+          p, q = target_dists[i], draft_dists[i]
+          if rng.random() >= p[x] / q[x]:
+              left = np.maximum(p - q, 0)
+              left = left if left.any() else p  # only rounding rejected
+              return [*draft_tokens[:i], rng.choice(len(p), p=left / left.sum())]
+      p = target_dists[-1]
+      return [*draft_tokens, rng.choice(len(p), p=p)]
+"""
+
 
 def declare(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
     parser.description = "Does a sampler of yours emit exactly p? Certifying a file runs it."
+    parser.epilog, parser.formatter_class = _SHAPES, argparse.RawDescriptionHelpFormatter
     parser.add_argument("function", metavar="FILE.py:FUNCTION", help="or package.module:function")
     parser.add_argument("--generator", action="store_true", help="it is a whole generator, not a verifier")
     parser.add_argument(

@@ -4,6 +4,8 @@ The child leads a session of its own. It, and whatever it started, is killed whe
 the time is up, when more processes run than a sampler can want, and when the command is interrupted. What has
 left the session is known by a mark in its environment. Finding such processes, and counting any, needs
 Linux's /proc; elsewhere the child and its process group are killed (on Windows the child alone).
+
+What the code warns of, on thousands of paths, is said once in a note of the answer.
 """
 
 import contextlib
@@ -15,6 +17,7 @@ import sys
 import tempfile
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
@@ -29,6 +32,7 @@ __all__ = ["FLOAT32", "in_child", "torch_adapter"]
 FLOAT32 = 1e-6  # what float32 rounding adds up to over a few tokens
 
 _MOST = 64  # processes at a time
+_SHOWN = 3  # warnings
 _MARK = "SPEC_DECODE_CHILD"
 
 # The package is the parent's own, wherever that came from; then the paths are the parent's.
@@ -95,7 +99,7 @@ def in_child(what: str, seconds: float, task: Callable[..., dict[str, Any]], *gi
 def work(file: str, what: str, module: str, task: str, given: list[Any]) -> NoReturn:
     """In the child: leave the answer, or the error, as plain data."""
     me = os.getpid()
-    with contextlib.redirect_stdout(sys.stderr):
+    with contextlib.redirect_stdout(sys.stderr), _warnings_gathered() as warned:
         try:
             answer = getattr(import_module(module), task)(*given)
         except (ValueError, ImportError, TypeError) as error:
@@ -105,6 +109,11 @@ def work(file: str, what: str, module: str, task: str, given: list[Any]) -> NoRe
             answer = _unfinished(f"{what} ended the process with status {status}")
         except BaseException as error:  # of the code's own: an interrupt from the keyboard stays outside
             answer = _unfinished(f"{what} raised {in_a_line(error)}")
+    if warned and "text" in answer:
+        notes = [f"it warned: {warning}" for warning in list(warned)[:_SHOWN]]
+        notes += [f"it warned of more, {len(warned)} kinds in all"] if len(warned) > _SHOWN else []
+        answer["notes"] = [*answer.get("notes", []), *notes]
+        answer["text"] = "\n".join([answer["text"], *(f"  note: {note}" for note in notes)])
     if os.getpid() == me:  # and no copy of it that the code forked
         draft = Path(file + ".draft")
         draft.write_text(json.dumps(answer))
@@ -112,6 +121,22 @@ def work(file: str, what: str, module: str, task: str, given: list[Any]) -> NoRe
     with contextlib.suppress(Exception):
         sys.stderr.flush()
     os._exit(0)  # whatever the code has left to do
+
+
+@contextlib.contextmanager
+def _warnings_gathered() -> Iterator[dict[str, None]]:
+    """Warnings once each, in the order in which they came, in place of lines on stderr."""
+    found: dict[str, None] = {}
+
+    def gather(
+        message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: Any, **__: Any
+    ) -> None:
+        kind = in_a_line(message) if isinstance(message, Warning) else f"{category.__name__}: {message}"
+        found[f"{kind[:200]} ({Path(filename).name}, line {lineno})"] = None
+
+    with warnings.catch_warnings():
+        warnings.showwarning = gather
+        yield found
 
 
 def _unfinished(why: str) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 from specdecode import __version__
 
-__all__ = ["command_line"]
+__all__ = ["command_line", "in_one_line"]
 
 _COMMANDS = {
     "verify": "check that the emitted token has the target's law",
@@ -20,6 +20,8 @@ _COMMANDS = {
     "certify": "does a sampler of yours emit exactly p?",
     "compare": "have two programs, or two servers, the same law?",
 }
+
+_WORD = 200  # characters: a path is shown whole
 
 _EXAMPLES = """\
 examples:
@@ -30,11 +32,16 @@ examples:
 """
 
 
+def in_one_line(message: object) -> str:
+    """A message as one line, whatever was typed; no word of it fills the screen."""
+    return " ".join(word if len(word) <= _WORD else f"{word[: _WORD - 1]}…" for word in str(message).split())
+
+
 class _Parser(argparse.ArgumentParser):
     """Argument errors as one line, like every other error."""
 
     def error(self, message: str) -> NoReturn:
-        self.exit(2, f"spec-decode: {message}; `{self.prog} --help` lists what is accepted\n")
+        self.exit(2, f"spec-decode: {in_one_line(message)}; `{self.prog} --help` lists what is accepted\n")
 
 
 class _Line(_Parser):

@@ -9,6 +9,7 @@ import torch
 
 from specdecode import exact
 from specdecode.adapters.pytorch.mode import Draws
+from specdecode.checks import shown
 from specdecode.exact import Comparison, Law, outcome_of
 
 __all__ = ["as_verifier", "compare", "drawing", "law"]
@@ -126,6 +127,9 @@ def drawing(program: Callable[[], Any]) -> Callable[[Any], Hashable]:
     True
     """
 
+    if not callable(program):
+        raise ValueError(f"program is {shown(program)}; want a function of no arguments that draws by torch")
+
     def run(rng: Any) -> Any:
         return _with_draws(rng, program)
 
@@ -184,6 +188,8 @@ def as_verifier(function: Callable[..., Any], dtype: Any = None) -> Callable[...
 
 
 def _takes_generator(function: Callable[..., Any]) -> bool:
+    if not callable(function):
+        raise ValueError(f"function is {shown(function)}; want a verifier on torch tensors")
     for count in (3, 4):
         try:
             inspect.signature(function).bind(*range(count))

@@ -5,10 +5,11 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx2
 
-from specdecode.checks import as_count, as_level, as_number
+from specdecode.checks import as_count, as_level, as_number, shown
 
 __all__ = ["LEAST", "Server", "Settings", "checked", "checked_prompts", "name_of", "one_line", "refuse_same"]
 
@@ -65,7 +66,8 @@ def _check_url(base_url: Any) -> None:
         raise ValueError("base_url holds one of @ ? #; want an address alone, and a key as api_key")
     try:
         url = httpx2.URL(base_url)
-    except httpx2.InvalidURL as error:
+        urlsplit(base_url)  # refuses half an address of IPv6
+    except (httpx2.InvalidURL, ValueError) as error:
         raise ValueError(f"base_url is {base_url!r}: {error}; want one such as http://HOST:PORT/v1") from None
     if url.scheme not in ("http", "https") or not url.host:
         raise ValueError(f"base_url is {base_url!r}; want one that begins with http://HOST or https://HOST")
@@ -121,8 +123,14 @@ def checked(
     choices = min(as_count(choices, "choices", least=1), draws)
     as_level(alpha)
     for name, limit in (("timeout", timeout), ("seconds", seconds)):
-        if limit is not None and not 0 < limit < math.inf:
-            raise ValueError(f"{name} is {limit}; want a finite number of seconds, more than 0")
+        try:
+            right = limit is None or 0 < limit < math.inf
+        except TypeError:
+            right = False
+        if not right:
+            raise ValueError(f"{name} is {shown(limit)}; want a finite number of seconds, more than 0")
+    if api_key and not isinstance(api_key, str):
+        raise ValueError(f"api_key is of type {type(api_key).__name__}; want the key alone, a string")
     if api_key and not (api_key.isascii() and api_key.isprintable() and " " not in api_key):
         raise ValueError("api_key holds a blank, a line break or what is not ASCII; want the key alone")
     return Settings(
@@ -153,6 +161,9 @@ def checked_prompts(prompts: Any) -> list[str]:
 
 def refuse_same(one: Server, other: Server) -> None:
     """Refuse two servers between which nothing could differ."""
+    for name, server in (("server", one), ("reference", other)):
+        if not isinstance(server, Server):
+            raise ValueError(f"{name} is {shown(server)}; want a Server")
     names = [(server.url, server.model, server.extra) for server in (one, other)]
     if names[0] == names[1]:
         raise ValueError(f"both are {name_of(one)}; want two that differ in base_url, model or extra")
