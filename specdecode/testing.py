@@ -22,7 +22,7 @@ def assert_exact(
     sampler : callable
         A verifier (four arguments) or a generator (six), as for `certify` and `certify_generator`.
     sampled_is_enough : bool
-        Also pass when the law could not be enumerated and sampling found no difference.
+        Also pass when the law could not be enumerated and sampling, which could have, found no difference.
     **options
         As for `certify` or `certify_generator`.
 
@@ -48,7 +48,7 @@ def assert_exact(
     'exact'
     """
     certificate = (certify_generator if _is_generator(sampler) else certify)(sampler, **options)
-    if sampled_is_enough and certificate.verdict == "no difference found":
+    if sampled_is_enough and certificate.verdict == "no difference found" and certificate.has_power:
         return certificate
     return certificate.require_exact()
 
@@ -104,7 +104,7 @@ def assert_same_law(
     True
     """
     found = same_law(program_a, program_b, tolerance=tolerance, **options)
-    if found.equal or (sampled_is_enough and found.verdict == "no difference found"):
+    if found.equal or (sampled_is_enough and found.verdict == "no difference found" and found.has_power):
         return found
     if found.method == "sampled" or found.worst is None or found.total_variation is None:
         raise AssertionError(str(found))

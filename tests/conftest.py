@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from proofs import PROOFS, check
+from coq import PROOFS, check
 
 
 @pytest.fixture

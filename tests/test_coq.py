@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from proofs import STORED, change, check, needs_coq, run
+from coq import STORED, change, check, needs_coq, run
 
 pytestmark = needs_coq
 

@@ -5,7 +5,7 @@ import stat
 import tomllib
 
 import pytest
-from proofs import PROOFS, STORED, check, needs_coq, run
+from coq import PROOFS, STORED, check, needs_coq, run
 
 # --- without Coq --------------------------------------------------------------------------------------------
 

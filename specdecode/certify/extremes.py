@@ -27,10 +27,10 @@ _DRAWS = 100  # so many are extreme that only a loop which waits for another one
 def at_the_extremes(trial: Trial, worlds: Sequence[World]) -> Witness | None:
     """The witness of a sampler that lets out what the target forbids, or a fault, at an extreme coin.
 
-    Of the worlds those are tried whose drafts are sampled from few texts.
+    Of the worlds those are tried whose drafts are sampled from few texts, with rational rows.
     """
     for world in worlds:
-        if world.looks_up or world.target.vocab_size**world.k > _TEXTS:
+        if world.looks_up or not world.is_rational or world.target.vocab_size**world.k > _TEXTS:
             continue
         world = replace(world, calls=1)
         if isinstance(trial, GeneratorTrial) and world.n_tokens is None:

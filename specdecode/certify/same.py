@@ -105,6 +105,11 @@ class Sameness:
     notes: tuple[str, ...]
 
     @property
+    def has_power(self) -> bool:
+        """Whether a difference could have been seen: where nothing could differ, nothing has passed."""
+        return self.method == "enumerated" or (self.resolution is not None and self.resolution < 1)
+
+    @property
     def equal(self) -> bool:
         """Whether the verdict is "equal", which sampling never says."""
         return self.verdict == "equal"
@@ -135,7 +140,9 @@ class Sameness:
             draws = " and ".join(str(sum(sample.draws[i] for sample in self.samples)) for i in (0, 1))
             smallest = min(sample.p_value for sample in self.samples)
             lines.append(f"  {draws} texts, smallest p-value {smallest:.2g}, alpha {self.alpha:g}")
-            if self.resolution is not None and self.resolution < 1:
+            if not self.has_power:
+                lines.append("  nothing could have been seen: too few texts of any one outcome")
+            elif self.resolution is not None:
                 lines.append(
                     f"  a total variation of {self.resolution:.2g} would have been seen with probability "
                     f"0.99, a smaller one perhaps not"
@@ -203,8 +210,7 @@ def same_law(
     seed : int
         Of the sampling.
     seconds : float, optional
-        Limit on the whole. Half of it is for enumerating; sampling then takes what is left, and the
-        resolution is that of the draws it came to.
+        Limit on the whole. It decides nothing but whether there is an answer.
     **limits
         source and max_draws, as for `specdecode.exact.law`.
 
@@ -216,6 +222,8 @@ def same_law(
     ------
     ValueError
         If a setting is out of range, a program fails every time, or returns what cannot be compared.
+    TimeoutError
+        If `seconds` are over before there is an answer.
 
     Guarantee
     ---------
@@ -235,21 +243,20 @@ def same_law(
     _check_sampling(draws, alpha)
     began = time.monotonic()
     subjects = name_of(program_a), name_of(program_b)
-    programs = _guarded(program_a), _guarded(program_b)
+    due = None if seconds is None else began + seconds
+    programs = _until(due, _guarded(program_a)), _until(due, _guarded(program_b))
 
     def enumerated() -> Comparison:
-        due = None if seconds is None else began + seconds / 2
-        timed = (_until(due, program) for program in programs)
-        return compare(*timed, tolerance=tolerance, max_paths=max_paths, **limits)
+        return compare(*programs, tolerance=tolerance, max_paths=max_paths, **limits)
 
     try:
         found = enumerated()
         if not found.equal and enumerated() != found:
             raise NotReproducible("enumerated again, it had another law")
+    except TimeoutError:
+        raise
     except (Inexact, NotReproducible, TooLarge) as error:
-        due = None if seconds is None else began + seconds
-        rngs = _rngs(limits.get("source"), seed)
-        counts = _drawn(programs, rngs, draws, due)
+        counts = _drawn(programs, _rngs(limits.get("source"), seed), draws)
         _refuse_broken(subjects, counts)
         return compare_samples(subjects, {"the programs": counts}, alpha, reason=_why(error))
     laws = found.law_a, found.law_b
@@ -388,10 +395,14 @@ def _until(due: float | None, program: Callable[[Any], Any]) -> Callable[[Any], 
 
     def run(rng: Any) -> Any:
         if due is not None and time.monotonic() > due:
-            raise TooLarge("its paths were not all followed in the time allowed; make the text or k shorter")
+            raise _OutOfTime("not finished in the time allowed; make the text or k shorter, or raise seconds")
         return program(rng)
 
     return run
+
+
+class _OutOfTime(TimeoutError, NotReproducible):
+    """There was no more time; a path that ends in it is none, and it is let through as such."""
 
 
 def _rngs(source: Any, seed: int) -> tuple[Any, Any]:
@@ -403,14 +414,12 @@ def _rngs(source: Any, seed: int) -> tuple[Any, Any]:
     return np.random.default_rng(parts[0]), np.random.default_rng(parts[1])
 
 
-def _drawn(programs: Any, rngs: Any, draws: int, due: float | None) -> tuple[Counter[Any], Counter[Any]]:
-    """Outcomes of both programs, by turns, so that a limit on time finds both equally far."""
+def _drawn(programs: Any, rngs: Any, draws: int) -> tuple[Counter[Any], Counter[Any]]:
+    """Outcomes of both programs, by turns."""
     counts: tuple[Counter[Any], Counter[Any]] = Counter(), Counter()
     while sum(counts[0].values()) < draws:
         for program, rng, counter in zip(programs, rngs, counts):
             counter[program(rng)] += 1
-        if due is not None and time.monotonic() > due:
-            break
     return counts
 
 

@@ -239,13 +239,15 @@ class _Question:
         chosen += more
         watch = Watch(trial.function)
         try:
-            found = self._enumerate(trial, chosen, watch)
+            with np.errstate(all="ignore"):  # a sampler's warnings are no part of the answer
+                found = self._enumerate(trial, chosen, watch)
         finally:
             unreached, notes = watch.told()
         found = replace(found, bounds=bounds_of(chosen, self.tolerance, self.seed), unreached=unreached)
         found = replace(found, notes=(*found.notes, *untried, *notes))
         if found.verdict == "exact":
-            found = _with_extremes(found, trial, chosen if own else extreme_worlds())
+            with np.errstate(all="ignore"):
+                found = _with_extremes(found, trial, chosen if own else extreme_worlds())
         return found
 
     def _enumerate(self, trial: Trial, worlds: Sequence[World], watch: Watch) -> Certificate:
@@ -255,6 +257,8 @@ class _Question:
         worst, witness = Fraction(0), None
         try:
             for world in self.track(worlds):
+                if witness is not None and world.spare:
+                    continue  # what is wrong is known
                 trial.hints.clear()
                 reference, length = trial.reference(world), trial.length(world)
                 try:

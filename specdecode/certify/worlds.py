@@ -178,8 +178,8 @@ def small_verifier_worlds() -> list[World]:
         World("six tokens", *SIX, k=1),
         World("n-gram draft", DENSE[0], NGramDraft(3), k=3, prefix=(0, 1, 2, 0, 1, 2, 0)),
         World("few tokens a row", *FEW, k=3),
-        World("dense", *DENSE, k=3),
-        World("few tokens a row", *FEW, k=5),
+        World("dense", *DENSE, k=3, spare=True),
+        World("few tokens a row", *FEW, k=5, spare=True),
         World("rare tokens", *RARE, k=1),
         World("certain target", table([0, 1, 0], [0, 0, 1], [1, 0, 0]), DENSE[1], k=2),
     ]
@@ -227,8 +227,9 @@ def wide_world(vocab_size: int, k: int) -> World:
 
 def one_wide_row(vocab_size: int) -> World:
     """A target whose first row has V possible tokens, a draft that is certain, and certainty afterwards."""
-    weights = [1 + (7 * x) % 5 for x in range(vocab_size)]
-    target = Certain(vocab_size, {1: weights})
+    total = 2 ** (vocab_size - 1).bit_length()  # so that floats are exact, with the drafted token and without
+    others = [2] * (total - vocab_size + 1) + [1] * (2 * vocab_size - 2 - total)
+    target = Certain(vocab_size, {1: [*others[:1], total, *others[1:]]})
     return World(f"a row of {vocab_size}", target, Certain(vocab_size, {}), k=1)
 
 

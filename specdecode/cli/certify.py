@@ -40,8 +40,8 @@ def answer(args: argparse.Namespace) -> Answer:
     found = {"worlds": [], "witness": None, **found}
     text = found.pop("text")
     accepted = ["exact"] if args.require == "enumerated" else ["exact", "no difference found"]
-    report = {"command": "certify", **found}
-    return Answer(report, found["verdict"] in accepted, lambda: _show(found, text))
+    passed = found["verdict"] in accepted and found.pop("has_power", True)
+    return Answer({"command": "certify", **found}, passed, lambda: _show(found, text))
 
 
 def certified(name: str, kind: str, options: dict[str, Any]) -> dict[str, Any]:
@@ -55,7 +55,7 @@ def certified(name: str, kind: str, options: dict[str, Any]) -> dict[str, Any]:
         sampler, options = torch_adapter().as_verifier(function), {"tolerance": FLOAT32, **options}
     found = ask(sampler, track=lambda worlds: tracked(worlds, len(worlds), "worlds"), **options)
     source = {"function": name, "source_sha256": source_hash(function)}
-    return {**source, **found.to_dict(), "text": str(found)}
+    return {**source, **found.to_dict(), "text": str(found), "has_power": found.has_power}
 
 
 def _show(found: dict[str, Any], text: str) -> None:

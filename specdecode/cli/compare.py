@@ -66,7 +66,8 @@ def answer(args: argparse.Namespace) -> Answer:
     def show() -> None:
         Console(highlight=False, soft_wrap=True).print(Text(text))
 
-    return Answer({"command": "compare", **found}, found["verdict"] in accepted, show)
+    passed = found["verdict"] in accepted and found.pop("has_power", True)
+    return Answer({"command": "compare", **found}, passed, show)
 
 
 def _programs(args: argparse.Namespace) -> dict[str, Any]:
@@ -76,7 +77,6 @@ def _programs(args: argparse.Namespace) -> dict[str, Any]:
             f"{len(args.programs)} programs; want two, FILE.py:PLAIN FILE.py:SPECULATIVE, or --base-url"
         )
     options = given(args, ["tolerance", "max_paths", "draws", "alpha", "seed"])
-    options["seconds"] = 0.8 * args.seconds  # the rest is for the imports
     return in_child(" and ".join(args.programs), args.seconds, same_programs, args.programs, options)
 
 
@@ -96,7 +96,7 @@ def same_programs(names: list[str], options: dict[str, Any]) -> dict[str, Any]:
         else:
             raise ValueError(f"{name} takes neither an rng nor nothing; want program(rng) or program()")
     found = same_law(*programs, **{"tolerance": tolerance, **options})
-    return {"programs": names, **found.to_dict(), "text": str(found)}
+    return {"programs": names, **found.to_dict(), "text": str(found), "has_power": found.has_power}
 
 
 def _required(function: Callable[..., Any]) -> int | None:

@@ -1,0 +1,112 @@
+"""A certificate says no more than it knows: right samplers are not refused, nor wrong ones called exact."""
+
+import numpy as np
+import pytest
+import samplers
+
+from specdecode import verifiers
+from specdecode.certify import certify, certify_generator, same_law
+from specdecode.certify.worlds import generator_worlds, verifier_worlds
+
+AXES = [world for world in verifier_worlds() if world.spare or world.k == 1]
+SMALL = [world for world in verifier_worlds() if world.k == 1][:4]
+
+
+def by_name(functions):
+    return [pytest.param(function, id=function.__name__) for function in functions]
+
+
+@pytest.mark.parametrize("verifier", by_name(samplers.VERIFIERS))
+def test_the_verdict_is_the_truth(verifier):
+    read_from_its_source = verifier is samplers.edge_of_1000
+    found = certify(verifier, worlds=None if read_from_its_source else AXES, draws=1000)
+    if samplers.truth(verifier) == "RIGHT":
+        assert (found.verdict, found.method) == ("exact", "enumerated"), str(found)
+    else:
+        assert found.verdict == "not exact", str(found)
+        assert found.witness is not None
+
+
+@pytest.mark.parametrize("generate", by_name(samplers.GENERATORS))
+def test_the_verdict_on_a_generator_is_the_truth(generate):
+    worlds = [world for world in generator_worlds() if world.spare or world.k == 1]
+    found = certify_generator(generate, worlds=worlds)
+    assert found.verdict == {"RIGHT": "exact", "WRONG": "not exact"}[samplers.truth(generate)], str(found)
+
+
+def test_worlds_of_ones_own_are_all_that_is_asked():
+    assert certify(samplers.exactly_one, worlds=SMALL).verdict == "exact"
+
+
+def test_an_exception_of_a_lazy_number_is_no_outcome():
+    """Both fail on what stands in for a float alone, which would make them equal."""
+
+    def through_a_list(threshold):
+        def program(rng):
+            if rng.random() < 0.5:
+                return 0
+            return 1 + int(float(rng.random()) < threshold)
+
+        return program
+
+    found = same_law(through_a_list(0.9), through_a_list(0.1), draws=4000)
+    assert (found.verdict, found.method) == ("not equal", "sampled")
+    assert "float" in found.reason
+
+
+def test_races_of_two_programs_are_enumerated():
+    def race(row):
+        return lambda rng: int(np.argmin(-np.log1p(-rng.random(3)) / np.array(row)))
+
+    found = same_law(race([0.5, 0.25, 0.25]), race([0.1, 0.1, 0.8]))
+    assert (found.verdict, found.method) == ("not equal", "enumerated")
+    assert float(found.total_variation) == pytest.approx(0.55)
+
+
+def test_the_verdict_tells_its_bounds():
+    found = certify(verifiers.token)
+    bounds = found.bounds
+    assert max(bounds["V"]) == 70_000
+    assert max(bounds["k"]) == 17
+    assert bounds["calls"] == [1, 2]
+    assert bounds["dtype"] == "float64"
+    assert 0 < bounds["gap"] < 1e-5
+    assert f"V 3 to {max(bounds['V'])}" in str(found)
+    own = certify(verifiers.token, worlds=SMALL).bounds
+    assert own["k"] == [1]
+    assert max(own["V"]) <= 4
+
+
+def test_lines_that_no_world_ran_are_named(tmp_path, monkeypatch):
+    source = (
+        "from specdecode.verifiers import token\n\n\n"
+        "def sampler(d, q, p, rng):\n"
+        "    if len(p[0]) > 10**6:\n"
+        "        d = d[:1]\n"
+        "        return list(d)\n"
+        "    return token(d, q, p, rng)\n"
+    )
+    (tmp_path / "partly_run.py").write_text(source)
+    monkeypatch.syspath_prepend(tmp_path)
+    import partly_run
+
+    found = certify(partly_run.sampler)
+    assert found.verdict == "exact"
+    assert found.unreached == ("partly_run.py:6-7",)
+    assert "partly_run.py:6-7 never ran; nothing is said of it" in str(found)
+    assert any("1000000 stands in its source" in note for note in found.notes)
+
+
+def test_law_and_edge_coins_are_two_lines():
+    def closed(drafted, q, p, rng):
+        for i, x in enumerate(drafted):
+            if not rng.random() <= p[i][x] / q[i][x]:
+                return [*drafted[:i], samplers.draw(samplers.residual(p[i], q[i]), rng.random())]
+        return [*drafted, samplers.draw(p[len(drafted)], rng.random())]
+
+    found = certify(closed)
+    assert (found.verdict, found.law_verdict) == ("not exact", "exact")
+    lines = str(found).split("\n")
+    assert lines[1].startswith("  law         exact")
+    assert lines[2].startswith("  edge coins  with every coin exactly 0.0")
+    assert certify(verifiers.token).edges.endswith("let out nothing forbidden")
