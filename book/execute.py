@@ -1,7 +1,7 @@
 """Execute notebooks in place: `python book/execute.py book/*.ipynb`, from the root of the repository.
 
-As `jupyter execute --inplace`, but without what makes every run differ from the last: the times, and where a
-stream was cut into pieces.
+As `jupyter execute --inplace`, but without what makes every run differ from the last: the times, where a
+stream was cut into pieces, and the version of the Python that ran it.
 """
 
 import sys
@@ -15,6 +15,7 @@ def execute(path: Path) -> None:
     nb = nbformat.read(path, as_version=4)
     options = {"record_timing": False, "coalesce_streams": True}
     NotebookClient(nb, resources={"metadata": {"path": path.parent}}, **options).execute()
+    nb.metadata.language_info = {"name": "python"}
     nbformat.write(nb, path)
 
 

@@ -9,11 +9,11 @@ import pytest
 
 from specdecode import generate_speculative, verifiers
 from specdecode.certify import certify, certify_generator
+from specdecode.certify.statistics import g_test, resolution
+from specdecode.certify.worlds import DENSE, World, generator_worlds, verifier_worlds
 from specdecode.exact import Law
-from specdecode.gtest import g_test, resolution
 from specdecode.museum import EXHIBITS
 from specdecode.testing import assert_exact, assert_same_law
-from specdecode.worlds import DENSE, World, generator_worlds, verifier_worlds
 
 SMALL = [world for world in verifier_worlds() if world.k == 1]
 certificate = cache(certify)  # of a rule that several tests look at

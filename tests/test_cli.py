@@ -7,7 +7,8 @@ import sys
 
 import pytest
 
-from specdecode import __version__, cli, generate_speculative, proof, verifiers, worlds
+from specdecode import __version__, cli, generate_speculative, proof, verifiers
+from specdecode.certify import worlds
 
 
 @pytest.fixture

@@ -13,8 +13,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from worlds import TARGET, Parity
 
-from specdecode.exact import Law, LazyGenerator, LazyRandom, ancestral_law, distance, law
-from specdecode.paths import Inexact, NotReproducible, TooLarge
+from specdecode.exact import (
+    Inexact,
+    Law,
+    LazyGenerator,
+    LazyRandom,
+    NotReproducible,
+    TooLarge,
+    ancestral_law,
+    distance,
+    law,
+)
 from specdecode.sampling import draw
 
 row_weights = st.lists(st.integers(0, 9), min_size=1, max_size=6).filter(any)

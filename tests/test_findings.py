@@ -15,12 +15,11 @@ import numpy as np
 import pytest
 
 from specdecode import verifiers
-from specdecode.certify import certify
+from specdecode.certify import certify, same_law
+from specdecode.certify.worlds import DENSE, World
 from specdecode.drafts import as_draft
 from specdecode.models import RepetitionPenalty, next_rows
-from specdecode.sameness import same_law
 from specdecode.sampling import draw
-from specdecode.worlds import DENSE, World
 
 PAGE = Path(__file__).parents[1] / "book" / "found-in-transformers.md"
 BLOCKS = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", PAGE.read_text(), flags=re.S)

@@ -17,12 +17,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from proofs.alterations import altered, refuted
 
-from specdecode import exact, formal, rule, verifiers
+from specdecode import exact, rule, verifiers
+from specdecode.certify.worlds import DENSE, DISJOINT, FEW, PEAKY, ZEROS, table
 from specdecode.drafts import ArgmaxDraft, NGramDraft
 from specdecode.models import MarkovModel, RepetitionPenalty
+from specdecode.proof import programs as formal
 from specdecode.sampling import draw
 from specdecode.speculative import generate_speculative, generate_target_only, play_round
-from specdecode.worlds import DENSE, DISJOINT, FEW, PEAKY, ZEROS, table
 
 PROOFS = Path(__file__).resolve().parent.parent / "book" / "proofs"
 ALTERATIONS = tomllib.loads((PROOFS / "alterations.toml").read_text())

@@ -8,9 +8,9 @@ import pytest
 
 from specdecode import generate_speculative, museum, verifiers
 from specdecode.certify import certify, certify_generator, distance_on
+from specdecode.certify.worlds import generator_worlds, verifier_worlds
 from specdecode.drafts import NGramDraft
 from specdecode.museum import EXHIBITS, SEEN, USUAL_TESTS, WORLDS, grid, usual_tests
-from specdecode.worlds import generator_worlds, verifier_worlds
 
 certificate = cache(museum.certificate)  # several tests look at one
 

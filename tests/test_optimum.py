@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from specdecode import verifiers
+from specdecode.certify.worlds import DENSE, FEW
 from specdecode.cost import block_accepted
 from specdecode.exact import law
 from specdecode.models import MarkovModel, RepetitionPenalty
 from specdecode.optimum import best_block
 from specdecode.speculative import play_round
-from specdecode.worlds import DENSE, FEW
 
 TOY = [MarkovModel([row] * 2) for row in ([F(1, 3), F(2, 3)], [F(2, 3), F(1, 3)])]
 

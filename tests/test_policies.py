@@ -7,12 +7,12 @@ import pytest
 
 from specdecode import draft_from_target, generate_speculative, random_markov, verifiers
 from specdecode.certify import certify_generator
+from specdecode.certify.worlds import DENSE, generator_worlds
 from specdecode.cost import best_k
 from specdecode.drafts import ModelDraft, NGramDraft
 from specdecode.exact import ancestral_law, distance, law
 from specdecode.policies import best, confident, fixed, heuristic
 from specdecode.trace import Round, Rounds, fold
-from specdecode.worlds import DENSE, generator_worlds
 
 TARGET, DRAFT = DENSE
 

@@ -14,11 +14,10 @@ torch = pytest.importorskip("torch", reason="the extra torch is not installed")
 
 from specdecode import exact  # noqa: E402
 from specdecode.adapters.pytorch import as_verifier, compare, drawing, law  # noqa: E402
-from specdecode.certify import certify  # noqa: E402
-from specdecode.gtest import g_test  # noqa: E402
-from specdecode.paths import Inexact, TooLarge  # noqa: E402
-from specdecode.sameness import same_law  # noqa: E402
-from specdecode.worlds import DENSE, World  # noqa: E402
+from specdecode.certify import certify, same_law  # noqa: E402
+from specdecode.certify.statistics import g_test  # noqa: E402
+from specdecode.certify.worlds import DENSE, World  # noqa: E402
+from specdecode.exact import Inexact, TooLarge  # noqa: E402
 
 ALPHA = 1e-6  # of each statistical test, before the correction for their number
 

@@ -13,13 +13,13 @@ import pytest
 
 from specdecode import drafts, generate_speculative, policies, verifiers
 from specdecode.certify import certify, certify_generator, distance_on
+from specdecode.certify.worlds import DENSE, FEW, ZEROS, generator_worlds, table, verifier_worlds
 from specdecode.drafts import DRAFTS, ArgmaxDraft, ModelDraft, NGramDraft, PaddedDraft
 from specdecode.exact import ancestral_law, distance, law
 from specdecode.models import MappedModel
 from specdecode.policies import POLICIES
 from specdecode.sampling import draw, temperature
 from specdecode.verifiers import RULES, Rule, is_lossy
-from specdecode.worlds import DENSE, FEW, ZEROS, generator_worlds, table, verifier_worlds
 
 SHAPE = ["draft_tokens", "draft_dists", "target_dists", "rng"]
 ROUNDS = [world for world in verifier_worlds() if world.k <= 2 and world.target.vocab_size < 6]

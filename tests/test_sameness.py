@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from specdecode import generate_speculative, generate_target_only, verifiers
+from specdecode.certify import compare_samples, same_law
+from specdecode.certify.statistics import two_sample_test
+from specdecode.certify.worlds import DENSE
 from specdecode.exact import law
-from specdecode.gtest import two_sample_test
 from specdecode.museum import EXHIBITS
-from specdecode.sameness import compare_samples, same_law
-from specdecode.worlds import DENSE
 
 ALPHA = 1e-6
 

@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from specdecode import checks, generate_speculative, verifiers
+from specdecode.certify.worlds import DENSE
 from specdecode.exact import ancestral_law, distance, law
 from specdecode.models import MappedModel, next_rows
 from specdecode.sampling import Settings, draw, min_p, suppress, temperature, top_k, top_p, uniform
-from specdecode.worlds import DENSE
 
 LAST = 1 - 2.0**-53
 rows = st.lists(st.floats(0, 1) | st.just(0.0), min_size=1, max_size=40).filter(lambda w: sum(w) > 1e-200)

@@ -23,9 +23,9 @@ import numpy as np
 import pytest
 
 from specdecode import generate_speculative, generate_target_only, verifiers
+from specdecode.certify.worlds import DENSE
 from specdecode.models import MarkovModel
 from specdecode.museum import EXHIBITS
-from specdecode.worlds import DENSE
 
 pytest.importorskip("httpx2")
 

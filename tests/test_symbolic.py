@@ -11,13 +11,19 @@ import z3
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from specdecode import exact, symbolic, verifiers
+from specdecode import exact, verifiers
+from specdecode.certify.worlds import table
 from specdecode.museum import EXHIBITS
-from specdecode.proof import induced_from_dists
+from specdecode.proof import (
+    Undecided,
+    certify_for_all_rows,
+    completed_round,
+    for_all_rows,
+    induced_from_dists,
+)
+from specdecode.proof import all_rows as symbolic
 from specdecode.rule import acceptance, overlap, residual
 from specdecode.sampling import draw
-from specdecode.symbolic import Undecided, certify_for_all_rows, completed_round, for_all_rows
-from specdecode.worlds import table
 
 RIGHT = [verifiers.token, verifiers.block, verifiers.one_hot, verifiers.sampler_match]
 WRONG_AT_FIRST = [

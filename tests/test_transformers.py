@@ -19,8 +19,8 @@ from specdecode import generate_speculative, generate_target_only  # noqa: E402
 from specdecode.adapters.pytorch import as_verifier, compare  # noqa: E402
 from specdecode.adapters.transformers import TransformersModel  # noqa: E402
 from specdecode.certify import certify  # noqa: E402
+from specdecode.certify.worlds import DENSE, World  # noqa: E402
 from specdecode.models import next_rows  # noqa: E402
-from specdecode.worlds import DENSE, World  # noqa: E402
 
 EXPERIMENT = Path(__file__).parents[1] / "book" / "experiments" / "drafters.py"
 STORED = json.loads(EXPERIMENT.with_suffix(".json").read_text())

@@ -11,6 +11,7 @@ from worlds import DRAFT, TARGET
 
 from specdecode import generate_speculative, generate_target_only
 from specdecode.certify import certify, distance_on
+from specdecode.certify.worlds import DENSE, World, generator_worlds, table, verifier_worlds
 from specdecode.drafts import ModelDraft, NGramDraft
 from specdecode.exact import ancestral_law, distance, law
 from specdecode.models import MappedModel, next_rows
@@ -31,7 +32,6 @@ from specdecode.verifiers import (
     token,
     typical,
 )
-from specdecode.worlds import DENSE, World, generator_worlds, table, verifier_worlds
 
 LAST = 1 - 2.0**-53
 

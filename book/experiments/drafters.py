@@ -31,7 +31,7 @@ import torch
 import transformers
 
 from specdecode.adapters.pytorch import drawing
-from specdecode.sameness import Sameness, same_law
+from specdecode.certify import Sameness, same_law
 
 __all__ = ["DRAFTERS", "SETTINGS", "Drafter", "cell", "main"]
 
@@ -99,7 +99,7 @@ def cell(drafter: Drafter, setting: str, **options: Any) -> Sameness:
     setting : str
         A key of `SETTINGS`.
     **options
-        As for `specdecode.sameness.same_law`.
+        As for `specdecode.certify.same_law`.
 
     Returns
     -------

@@ -1,8 +1,8 @@
 (* What the theorems speak of: the rule, the verifiers and the generator, as programs that draw and flip.
 
-   Definitions only. Each has the name of its twin in specdecode/formal.py, where it runs on fractions.
-   Rows are over any real field R, tokens come from any finite type V, and a model is any function from the
-   text so far to a row. *)
+   Definitions only. Each has the name of its twin in specdecode/proof/programs.py, where it runs on
+   fractions. Rows are over any real field R, tokens come from any finite type V, and a model is any function
+   from the text so far to a row. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
 Import GRing.Theory Num.Theory.

@@ -28,7 +28,7 @@ from specdecode.models import next_rows
 __all__ = ["EXTREMES", "at_the_extremes"]
 
 EXTREMES = (0.0, 1 - 2.0**-53)  # the least and the greatest uniform a generator of 53 bits gives
-_TEXTS = 1000  # that may be drafted
+_WIDTH, _TEXTS = 16, 1000  # of a vocabulary, and how many texts may be drafted
 _CHANCE = 1e-9  # of a race's outcome, below which the coins are not to blame for it
 _DRAWS = 100  # so many are extreme that only a loop which waits for another one outlives them
 
@@ -39,7 +39,8 @@ def at_the_extremes(trial: Trial, worlds: Sequence[World]) -> Witness | None:
     Of the worlds those are tried whose drafts are sampled from few texts, with rational rows.
     """
     for world in worlds:
-        if world.looks_up or not world.is_rational or world.target.vocab_size**world.k > _TEXTS:
+        size = world.target.vocab_size
+        if world.looks_up or not world.is_rational or size > _WIDTH or size**world.k > _TEXTS:
             continue
         world = replace(world, calls=1)
         if isinstance(trial, GeneratorTrial) and world.n_tokens is None:

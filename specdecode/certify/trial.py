@@ -156,6 +156,8 @@ class GeneratorTrial(Trial):
             self.written |= prefix != list(world.prefix)
             if isinstance(tokens, Fault):
                 return tokens
+            if len(tokens) == len(prefix) + n_tokens and prefix and tokens[: len(prefix)] == prefix:
+                return Fault("returned the prompt with the text; want the new tokens alone")
             if len(tokens) != n_tokens and (world.stop is None or world.stop not in tokens):
                 self.hints.add(f"it returned {len(tokens)} tokens when asked for {n_tokens}")
             return tuple(tokens)
@@ -190,10 +192,23 @@ def _called(call: Callable[[], Any], vocab_size: int) -> list[int] | Fault:
         raise
     except (Exception, SystemExit) as error:
         return Fault.raised(error)
+    tokens = getattr(result, "tokens", result)
+    if (
+        isinstance(tokens, tuple)
+        and len(tokens) == 2
+        and np.iterable(tokens[0])
+        and not np.iterable(tokens[1])
+    ):
+        return Fault("returned a pair, (tokens, a number); want the token ids alone")
     try:
-        return as_tokens(getattr(result, "tokens", result), "what it returned", vocab_size)
+        return as_tokens(tokens, "what it returned", vocab_size)
+    except (Inexact, NotReproducible, TooLarge):
+        raise
     except ValueError as error:
-        return Fault(str(error))
+        padded = "-1 is" in str(error) or "] is -1;" in str(error)
+        return Fault(f"{error}; want no padding either" if padded else str(error))
+    except (Exception, SystemExit) as error:  # what it returned is read as it is made: a generator may raise
+        return Fault.raised(error)
 
 
 def _snippet(function: Callable[..., Any], certify_name: str, world: World, outcome: Any) -> str:

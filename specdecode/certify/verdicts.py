@@ -231,6 +231,9 @@ class _Question:
         """
         own = worlds is not None
         chosen = list(battery if worlds is None else worlds)
+        for world in chosen:
+            if not isinstance(world, World):
+                raise ValueError(f"worlds has {world!r}; want specdecode.certify.worlds.World")
         if not chosen:
             raise ValueError("worlds is empty; want one or more")
         for world in chosen:

@@ -15,7 +15,11 @@ class Fault:
     @classmethod
     def raised(cls, error: BaseException) -> "Fault":
         """The fault of having raised, in one line."""
-        return cls(f"raised {type(error).__name__}: {' '.join(str(error).split())[:200]}")
+        try:
+            text = " ".join(str(error).split())[:200]
+        except Exception:  # an error may fail to say what it is
+            text = "no text"
+        return cls(f"raised {type(error).__name__}: {text}")
 
     def __str__(self) -> str:
         return self.what
