@@ -33,7 +33,7 @@ from specdecode.checks import as_count, as_level, as_number
 from specdecode.exact import Fault, Inexact, NotReproducible, TooLarge, against, distance, law
 from specdecode.verifiers import Verifier, is_lossy
 
-__all__ = ["certify", "certify_generator", "distance_on"]
+__all__ = ["Question", "Track", "certify", "certify_generator", "distance_on"]
 
 Track = Callable[[Sequence[World]], Iterable[World]]  # passes the worlds on, and shows how far it is
 
@@ -94,7 +94,7 @@ def certify(
     'not exact'
     """
     takes(verifier, 4, "verifier(draft_tokens, draft_dists, target_dists, rng)")
-    question = _Question(tolerance, draws, alpha, seed, track)
+    question = Question(tolerance, draws, alpha, seed, track)
     found = question.ask(VerifierTrial(verifier), worlds, verifier_worlds(seed))
     if found.verdict == "exact":
         found = replace(found, notes=(*found.notes, *_further_notes(VerifierTrial(verifier), found)))
@@ -143,7 +143,7 @@ def certify_generator(
     'exact'
     """
     takes(generate, 6, "generate(target, draft, prefix, n_tokens, k, rng)")
-    question = _Question(tolerance, draws, alpha, seed, track)
+    question = Question(tolerance, draws, alpha, seed, track)
     trial, notes = GeneratorTrial(generate), []
     battery = list(generator_worlds(seed) if worlds is None else worlds)
     chosen = battery
@@ -208,7 +208,7 @@ def _refusal_of_look_ups(trial: Trial, worlds: Sequence[World]) -> str | None:
 
 
 @dataclass(frozen=True)
-class _Question:
+class Question:
     """How a sampler is to be judged."""
 
     tolerance: float
