@@ -7,7 +7,7 @@ import samplers
 from specdecode import verifiers
 from specdecode.certify import certify, certify_batch, certify_generator, same_law
 from specdecode.certify.batch import batch_worlds
-from specdecode.certify.worlds import generator_worlds, verifier_worlds
+from specdecode.certify.worlds import generator_worlds, sized_worlds, verifier_worlds
 
 AXES = [world for world in verifier_worlds() if world.spare or world.k == 1]
 SMALL = [world for world in verifier_worlds() if world.k == 1][:4]
@@ -154,3 +154,18 @@ def test_a_batch_is_certified_by_its_joint_law():
     assert certify_batch(another_residual, worlds=even).verdict == "not exact"
     for broken in (lambda d, q, p, rng: [[0]], lambda d, q, p, rng: [[-1]] * len(d), lambda d, q, p, rng: 3):
         assert certify_batch(broken).verdict == "not exact"
+
+
+def test_sizes_that_are_asked_for_are_tried():
+    def wrong_past_20(drafted, q, p, rng):
+        deep = len(drafted) > 20
+        return samplers.rule(drafted, q, p, rng.random, lambda p, q, x: 1 if deep else p[x] / q[x])
+
+    worlds = sized_worlds([500], [20, 21])
+    assert [(world.target.vocab_size, world.k) for world in worlds] == [(500, 1), (3, 20), (3, 21)]
+    assert certify(wrong_past_20, worlds=worlds[:2]).verdict == "exact"
+    assert certify(wrong_past_20, worlds=worlds).witness.world.k == 21
+    assert [world.n_tokens for world in sized_worlds([4], [2], [50], is_generator=True)] == [2, 3, 52]
+    for sizes, said in ((([2], []), "vocab is 2"), (([], [0]), "k is 0")):
+        with pytest.raises(ValueError, match=said):
+            sized_worlds(*sizes)
