@@ -285,7 +285,8 @@ def compare(
     (False, Fraction(1, 4), (False, Fraction(1, 2), Fraction(1, 4)))
     """
     as_number(tolerance, "tolerance", 0, 1)
-    return against(law(program_a, **limits), law(program_b, **limits), tolerance)
+    first, second = (law(each, tolerance=tolerance, **limits) for each in (program_a, program_b))
+    return against(first, second, tolerance)
 
 
 def against(law_a: Law, law_b: Law, tolerance: float | Fraction = 0) -> Comparison:
