@@ -5,8 +5,9 @@ import pytest
 import samplers
 
 from specdecode import verifiers
-from specdecode.certify import certify, certify_generator, same_law
-from specdecode.certify.worlds import generator_worlds, verifier_worlds
+from specdecode.certify import certify, certify_batch, certify_generator, same_law
+from specdecode.certify.batch import batch_worlds
+from specdecode.certify.worlds import generator_worlds, sized_worlds, verifier_worlds
 
 AXES = [world for world in verifier_worlds() if world.spare or world.k == 1]
 SMALL = [world for world in verifier_worlds() if world.k == 1][:4]
@@ -110,3 +111,61 @@ def test_law_and_edge_coins_are_two_lines():
     assert lines[1].startswith("  law         exact")
     assert lines[2].startswith("  edge coins  with every coin exactly 0.0")
     assert certify(verifiers.token).edges.endswith("let out nothing forbidden")
+
+
+# Batches
+
+
+def in_turn(coins):
+    """The token rule for each sequence of a batch, on `coins(rng, B, k)`, one source of coins a sequence."""
+
+    def verifier(drafted, q, p, rng):
+        emitted = []
+        for b, coin in enumerate(coins(rng, *drafted.shape)):
+            k = int((drafted[b] >= 0).sum())
+            emitted.append(samplers.rule(drafted[b, :k], q[b, :k], p[b, : k + 1], coin))
+        return emitted
+
+    return verifier
+
+
+def another_residual(drafted, q, p, rng):
+    """The replacement of each sequence is drawn from the residual of the last."""
+    theirs = samplers.residual(p[-1, 0], q[-1, 0])
+    return [
+        samplers.rule(drafted[b], q[b], p[b], rng.random, replaced=lambda p, q: theirs)
+        for b in range(len(drafted))
+    ]
+
+
+def test_a_batch_is_certified_by_its_joint_law():
+    right = certify_batch(in_turn(lambda rng, n, k: [rng.random] * n))
+    assert (right.verdict, right.bounds["batch"]) == ("exact", 3), str(right)
+
+    def shared(rng, n, k):
+        coins = list(rng.random(k + 1))
+        return [iter(coins).__next__ for _ in range(n)]
+
+    found = certify_batch(in_turn(shared))
+    assert found.verdict == "not exact"
+    assert "two" in found.witness.world.name, "one sequence alone is right"
+    even = [world for world in batch_worlds() if world.name in ("one sequence", "two sequences")]
+    assert certify_batch(another_residual, worlds=even[:1]).verdict == "exact"
+    assert certify_batch(another_residual, worlds=even).verdict == "not exact"
+    for broken in (lambda d, q, p, rng: [[0]], lambda d, q, p, rng: [[-1]] * len(d), lambda d, q, p, rng: 3):
+        assert certify_batch(broken).verdict == "not exact"
+
+
+def test_sizes_that_are_asked_for_are_tried():
+    def wrong_past_20(drafted, q, p, rng):
+        deep = len(drafted) > 20
+        return samplers.rule(drafted, q, p, rng.random, lambda p, q, x: 1 if deep else p[x] / q[x])
+
+    worlds = sized_worlds([500], [20, 21])
+    assert [(world.target.vocab_size, world.k) for world in worlds] == [(500, 1), (3, 20), (3, 21)]
+    assert certify(wrong_past_20, worlds=worlds[:2]).verdict == "exact"
+    assert certify(wrong_past_20, worlds=worlds).witness.world.k == 21
+    assert [world.n_tokens for world in sized_worlds([4], [2], [50], is_generator=True)] == [2, 3, 52]
+    for sizes, said in ((([2], []), "vocab is 2"), (([], [0]), "k is 0")):
+        with pytest.raises(ValueError, match=said):
+            sized_worlds(*sizes)

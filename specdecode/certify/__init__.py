@@ -9,9 +9,11 @@ statistics   the tests for what cannot be enumerated, and what they would have s
 sampled      the certificate of what had to be sampled
 extremes     coins at the ends of [0, 1)
 verdicts     the question itself: `certify` and `certify_generator`
+batch        the question for a verifier of batches: `certify_batch`
 same         the question without a reference: `same_law`
 """
 
+from specdecode.certify.batch import certify_batch
 from specdecode.certify.certificate import Certificate, Check, Witness
 from specdecode.certify.same import Sameness, Sample, compare_samples, same_law
 from specdecode.certify.verdicts import certify, certify_generator, distance_on
@@ -25,6 +27,7 @@ __all__ = [
     "Sample",
     "Witness",
     "certify",
+    "certify_batch",
     "certify_generator",
     "compare_samples",
     "distance_on",

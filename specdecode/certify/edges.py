@@ -12,7 +12,7 @@ from dataclasses import replace
 from types import FunctionType
 from typing import Any
 
-from specdecode.certify.worlds import World, long_text, long_world, wide_world
+from specdecode.certify.worlds import World, sized_worlds
 
 __all__ = ["edge_worlds", "numbers_in"]
 
@@ -105,13 +105,9 @@ def edge_worlds(function: Callable[..., Any], is_generator: bool) -> tuple[list[
         if number >= _WIDEST:
             left.append(number)
             continue
-        for size in (number - 1, number, number + 1):
-            wide = wide_world(size, k=1)
-            worlds.append(replace(wide, n_tokens=2) if is_generator else wide)
-            if size <= _DEEPEST:
-                deep = long_world(size)
-                worlds.append(replace(deep, n_tokens=size + 1) if is_generator else deep)
-        if is_generator and number <= _LONGEST:
-            worlds.append(long_text(number))
+        sizes = number - 1, number, number + 1
+        depths = [size for size in sizes if size <= _DEEPEST]
+        lengths = [number] if number <= _LONGEST else []
+        worlds += sized_worlds(sizes, depths, lengths, is_generator=is_generator)
     told = [f"{number} stands in its source, and was not tried as a size" for number in sorted({*left})]
     return [replace(world, spare=True) for world in worlds], told

@@ -47,7 +47,9 @@ def at_the_extremes(trial: Trial, worlds: Sequence[World]) -> Witness | None:
             world = replace(world, n_tokens=world.k + 1)
         for u in EXTREMES:
             for outcome in _outcomes(trial, world, u):
-                if isinstance(outcome, Fault) or not _possible(world, outcome):
+                if isinstance(outcome, Fault) or not all(
+                    _possible(world, prompt, text) for prompt, text in trial.texts(world, outcome)
+                ):
                     how = f"with every coin exactly {u!r}: {outcome}, which has p = 0 or is no text"
                     hints, snippet = tuple(sorted(trial.hints)), trial.snippet(world, outcome)
                     nothing = Fraction(0)
@@ -95,8 +97,8 @@ def _played(program: Any, u: float) -> Iterator[Any]:
             yield program(LazyGenerator(Numbers([*numbers, *[u] * _DRAWS])))
 
 
-def _possible(world: World, tokens: Sequence[int]) -> bool:
-    text = list(world.prefix)
+def _possible(world: World, prompt: Sequence[int], tokens: Sequence[int]) -> bool:
+    text = list(prompt)
     for token in tokens:
         if next_rows(world.target, text, 1)[0][token] == 0:
             return False

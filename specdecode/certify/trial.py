@@ -17,7 +17,16 @@ from specdecode.checks import as_tokens
 from specdecode.drafts import as_draft
 from specdecode.exact import Fault, Inexact, Law, NotReproducible, TooLarge, ancestral_law
 
-__all__ = ["GeneratorTrial", "Trial", "VerifierTrial", "has_stop", "name_of", "takes", "world_in_floats"]
+__all__ = [
+    "GeneratorTrial",
+    "Trial",
+    "VerifierTrial",
+    "has_stop",
+    "name_of",
+    "takes",
+    "token_ids",
+    "world_in_floats",
+]
 
 Outcome = tuple[int, ...] | Fault
 
@@ -74,6 +83,10 @@ class Trial(ABC):
         several = product(text.items(), repeat=world.calls)
         return Law({tuple(t for t, _ in texts): prod(mass for _, mass in texts) for texts in several})
 
+    def texts(self, world: World, outcome: Any) -> list[tuple[tuple[int, ...], Any]]:
+        """Each text of an outcome, with its prompt."""
+        return [(world.prefix, outcome)]
+
     def snippet(self, world: World, outcome: Any) -> str:
         """Code to paste and run that judges it on this world."""
         return _snippet(self.function, self.certifier, world, outcome)
@@ -119,7 +132,7 @@ class VerifierTrial(Trial):
         self.drafted = tuple(drafted)
         given = np.array(drafted, dtype=np.int64), q.astype(self.dtype), p.astype(self.dtype)
         kept = [array.copy() for array in given]
-        tokens = _called(lambda: self.function(*given, rng), vocab_size)
+        tokens = token_ids(lambda: self.function(*given, rng), vocab_size)
         self.written |= any(not np.array_equal(a, b) for a, b in zip(given, kept))
         if not isinstance(tokens, Fault):
             if not 1 <= len(tokens) <= len(drafted) + 1:
@@ -149,7 +162,7 @@ class GeneratorTrial(Trial):
 
         def run(rng: Any) -> Outcome:
             prefix = list(world.prefix)
-            tokens = _called(
+            tokens = token_ids(
                 lambda: self.function(target, draft, prefix, n_tokens, world.k, rng, **extra),
                 target.vocab_size,
             )
@@ -184,7 +197,7 @@ def world_in_floats(world: World) -> World:
     return replace(world, target=Kept(world.target, float), draft=draft)
 
 
-def _called(call: Callable[[], Any], vocab_size: int) -> list[int] | Fault:
+def token_ids(call: Callable[[], Any], vocab_size: int) -> list[int] | Fault:
     """The token ids a call returns, or the fault it committed. What `law` must see is let through."""
     try:
         result = call()

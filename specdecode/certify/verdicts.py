@@ -7,7 +7,7 @@ first token; besides, coins of exactly 0 and 1 − 2⁻⁵³ must not let out wh
 be enumerated is sampled, and the certificate says so, and why.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -26,6 +26,7 @@ from specdecode.certify.worlds import (
     World,
     extreme_worlds,
     generator_worlds,
+    sized_worlds,
     small_verifier_worlds,
     verifier_worlds,
 )
@@ -33,7 +34,7 @@ from specdecode.checks import as_count, as_level, as_number
 from specdecode.exact import Fault, Inexact, NotReproducible, TooLarge, against, distance, law
 from specdecode.verifiers import Verifier, is_lossy
 
-__all__ = ["certify", "certify_generator", "distance_on"]
+__all__ = ["Question", "Track", "certify", "certify_generator", "distance_on"]
 
 Track = Callable[[Sequence[World]], Iterable[World]]  # passes the worlds on, and shows how far it is
 
@@ -46,6 +47,8 @@ def certify(
     draws: int = 20_000,
     alpha: float = 1e-6,
     seed: int = 0,
+    vocab: Collection[int] = (),
+    k: Collection[int] = (),
     track: Track = iter,
 ) -> Certificate:
     """Is a verifier exact? Its rounds, completed by the target, must have the target's joint law.
@@ -64,7 +67,9 @@ def certify(
     alpha : float
         Probability of calling a right sampler wrong, when it has to be sampled.
     seed : int
-        Of the sampling.
+        Of the random worlds, and of the sampling.
+    vocab, k : collection of int
+        Vocabulary sizes (3 or more) and draft lengths to try besides, where worlds are left out.
     track : callable
         Wraps the list of worlds, for a progress display.
 
@@ -94,8 +99,9 @@ def certify(
     'not exact'
     """
     takes(verifier, 4, "verifier(draft_tokens, draft_dists, target_dists, rng)")
-    question = _Question(tolerance, draws, alpha, seed, track)
-    found = question.ask(VerifierTrial(verifier), worlds, verifier_worlds(seed))
+    question = Question(tolerance, draws, alpha, seed, track)
+    battery = [*verifier_worlds(seed), *sized_worlds(vocab, k)]
+    found = question.ask(VerifierTrial(verifier), worlds, battery)
     if found.verdict == "exact":
         found = replace(found, notes=(*found.notes, *_further_notes(VerifierTrial(verifier), found)))
     return _as_it_says(found, verifier)
@@ -109,6 +115,9 @@ def certify_generator(
     draws: int = 20_000,
     alpha: float = 1e-6,
     seed: int = 0,
+    vocab: Collection[int] = (),
+    k: Collection[int] = (),
+    tokens: Collection[int] = (),
     track: Track = iter,
 ) -> Certificate:
     """Is a whole generator exact? Its texts must have the law of plain sampling, length and stop included.
@@ -118,8 +127,10 @@ def certify_generator(
     generate : callable
         generate(target, draft, prefix, n_tokens, k, rng[, stop=]) -> the new token ids, or anything with
         them as `.tokens`. Target and draft are models with float64 rows; some drafts have `propose`.
-    worlds, tolerance, draws, alpha, seed, track
+    worlds, tolerance, draws, alpha, seed, vocab, k, track
         As for `certify`; `generator_worlds()` if worlds are left out.
+    tokens : collection of int
+        Lengths of texts to try besides.
 
     Returns
     -------
@@ -143,9 +154,10 @@ def certify_generator(
     'exact'
     """
     takes(generate, 6, "generate(target, draft, prefix, n_tokens, k, rng)")
-    question = _Question(tolerance, draws, alpha, seed, track)
+    question = Question(tolerance, draws, alpha, seed, track)
     trial, notes = GeneratorTrial(generate), []
-    battery = list(generator_worlds(seed) if worlds is None else worlds)
+    more = sized_worlds(vocab, k, tokens, is_generator=True)
+    battery = [*generator_worlds(seed), *more] if worlds is None else list(worlds)
     chosen = battery
     if not has_stop(generate):
         chosen = [world for world in chosen if world.stop is None]
@@ -208,7 +220,7 @@ def _refusal_of_look_ups(trial: Trial, worlds: Sequence[World]) -> str | None:
 
 
 @dataclass(frozen=True)
-class _Question:
+class Question:
     """How a sampler is to be judged."""
 
     tolerance: float

@@ -7,13 +7,14 @@ so that a witness can be read. Small ones come first, and the first to fail is t
 worlds along every axis on which code has edges: wide, long, near, called twice; and a few that are random.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
 
 from specdecode.certify.targets import Certain, Remembers, Widened
+from specdecode.checks import as_count
 from specdecode.drafts import ArgmaxDraft, Draft, NGramDraft
 from specdecode.models import MarkovModel, Model, RepetitionPenalty, next_rows
 
@@ -23,6 +24,7 @@ __all__ = [
     "generator_worlds",
     "memory_world",
     "random_worlds",
+    "sized_worlds",
     "small_generator_worlds",
     "small_verifier_worlds",
     "table",
@@ -198,6 +200,42 @@ def _along_the_axes() -> list[World]:
     ]
 
 
+def sized_worlds(
+    vocab: Collection[int], k: Collection[int], tokens: Collection[int] = (), *, is_generator: bool = False
+) -> list[World]:
+    """Worlds of given sizes, in few paths.
+
+    Parameters
+    ----------
+    vocab : collection of int
+        Vocabulary sizes, 3 or more.
+    k : collection of int
+        Draft lengths, 1 or more.
+    tokens : collection of int
+        Lengths of a generator's text, 1 or more.
+    is_generator : bool
+        Whether the worlds have a length of text.
+
+    Returns
+    -------
+    list of World
+
+    Raises
+    ------
+    ValueError
+        If a size is too small; names it.
+    """
+    wide = [wide_world(as_count(size, "vocab", least=3), k=1) for size in vocab]
+    long = [long_world(as_count(length, "k", least=1)) for length in k]
+    if not is_generator:
+        return [*wide, *long]
+    return [
+        *(replace(world, n_tokens=2) for world in wide),
+        *(replace(world, n_tokens=world.k + 1) for world in long),
+        *(long_text(as_count(length, "tokens", least=1)) for length in tokens),
+    ]
+
+
 def random_worlds(seed: int) -> list[World]:
     """Worlds whose entries are random over a large denominator: no code was written with them in mind.
 
@@ -235,7 +273,7 @@ def one_wide_row(vocab_size: int) -> World:
 
 def long_world(k: int) -> World:
     """A long draft whose last three tokens, and the bonus, are uncertain; in few paths."""
-    last = range(k - 2, k + 1)  # places in the text, after a prefix of one token
+    last = range(max(1, k - 2), k + 1)  # places in the text, after a prefix of one token
     target = Certain(3, {**dict.fromkeys(last, (1, 3, 0)), k + 1: (1, 0, 1)})
     return World(f"k = {k}", target, Certain(3, dict.fromkeys(last, (1, 1, 0))), k=k)
 

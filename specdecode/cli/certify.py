@@ -61,6 +61,10 @@ def declare(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--tolerance", type=number(0), help="allowed distance (default 1e-12; float32: 1e-6)")
     parser.add_argument("--draws", type=whole(100, 10**8), help="texts a world, if it has to be sampled")
     parser.add_argument("--alpha", type=number(0, 1), help="false alarms, if sampled (default 1e-6)")
+    sizes: dict[str, Any] = {"type": whole(1, 10**6), "nargs": "+", "metavar": "N"}
+    parser.add_argument("--vocab", help="vocabulary sizes to try besides, 3 or more", **sizes)
+    parser.add_argument("--k", help="draft lengths to try besides", **sizes)
+    parser.add_argument("--tokens", help="--generator: lengths of texts to try besides", **sizes)
     parser.add_argument("--seconds", type=number(0.1), default=120.0, help="wall-clock limit (default 120)")
 
 
@@ -68,7 +72,9 @@ def answer(args: argparse.Namespace) -> Answer:
     """Certify one function: its certificate, or why there is none."""
     if args.torch and args.generator:
         raise ValueError("--torch is for verifiers; for a whole program compare it with another: `compare`")
-    options = given(args, ["tolerance", "draws", "alpha", "seed"])
+    if args.tokens is not None and not args.generator:
+        raise ValueError("--tokens is for generators; for a verifier want --k, or --generator with it")
+    options = given(args, ["tolerance", "draws", "alpha", "seed", "vocab", "k", "tokens"])
     kind = "torch" if args.torch else "generator" if args.generator else "verifier"
     found = in_child(args.function, args.seconds, certified, args.function, kind, options)
     found = {"worlds": [], "witness": None, **found}

@@ -365,6 +365,9 @@ for _name in ("log1p", "log2", "log10", "expm1", "exp2", "sqrt", "tanh"):
     setattr(LazyFunction, _name, _rising(_name))
 
 
+LazyUniform.function = staticmethod(LazyFunction.of)
+
+
 def _is_nan(value: Any) -> bool:
     number = as_number(value)
     return number is not None and number != number

@@ -93,6 +93,9 @@ def elementwise(ufunc: Any, method: str, inputs: Sequence[Any], kwargs: dict[str
     return _as_lazy(getattr(ufunc, method)(*given, **kwargs))
 
 
+Lazy.elementwise = staticmethod(elementwise)
+
+
 def _of_entry(ufunc: Any, entry: Lazy) -> Any:
     if ufunc in (np.floor, np.ceil, np.trunc):
         return float(getattr(entry, f"__{ufunc.__name__}__")())

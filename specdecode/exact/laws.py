@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from specdecode.checks import as_count, as_number
 from specdecode.exact.generators import LazyGenerator, Numbers
 from specdecode.exact.outcomes import Fault
 from specdecode.exact.uniforms import Inexact, Lazy, NotReproducible, Path, TooLarge, walk
@@ -104,6 +105,8 @@ def law(
         If a limit is passed.
     TypeError
         If an outcome is not hashable.
+    ValueError
+        If `program` is not callable, or a limit or the tolerance is out of range.
 
     Guarantee
     ---------
@@ -122,6 +125,11 @@ def law(
     >>> law(reused)
     Law({(False, False): 1/4, (False, True): 1/4, (True, True): 1/2})
     """
+    if not callable(program):
+        raise ValueError(f"program is {program!r}; want a function of an rng")
+    as_count(max_paths, "max_paths", least=1)
+    as_count(max_draws, "max_draws", least=1)
+    as_number(tolerance, "tolerance", 0, 1)
     make_rng = source or LazyGenerator
     masses: dict[Any, Fraction] = {}
     paths, astray = 0, Fraction(0)
@@ -276,7 +284,9 @@ def compare(
     >>> found.equal, found.total_variation, found.worst
     (False, Fraction(1, 4), (False, Fraction(1, 2), Fraction(1, 4)))
     """
-    return against(law(program_a, **limits), law(program_b, **limits), tolerance)
+    as_number(tolerance, "tolerance", 0, 1)
+    first, second = (law(each, tolerance=tolerance, **limits) for each in (program_a, program_b))
+    return against(first, second, tolerance)
 
 
 def against(law_a: Law, law_b: Law, tolerance: float | Fraction = 0) -> Comparison:

@@ -12,7 +12,7 @@ from typing import Any
 from specdecode.checks import as_count, as_stop, as_tokens
 from specdecode.exact.laws import Law, law
 from specdecode.exact.uniforms import as_fraction
-from specdecode.models import Model, next_rows
+from specdecode.models import Model, as_model, next_rows
 from specdecode.speculative import cut
 
 __all__ = ["ancestral_law", "compose"]
@@ -55,6 +55,7 @@ def ancestral_law(
     >>> ancestral_law(coin, [0], 2, stop=0)
     Law({(0,): 1/3, (1, 0): 2/9, (1, 1): 4/9})
     """
+    model = as_model(model, "model")
     stop = as_stop(stop, model.vocab_size)
     prefix = as_tokens(prefix, "prefix", model.vocab_size)
     open_texts: dict[Text, Fraction] = {(): Fraction(1)}

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from itertools import accumulate
 from numbers import Rational
-from typing import Any, NoReturn, Self, TypeVar
+from typing import Any, ClassVar, NoReturn, Self, TypeVar
 
 __all__ = [
     "Decision",
@@ -318,10 +318,12 @@ class Lazy:
         """Itself, as of an array of one number."""
         return self
 
-    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        from specdecode.exact.generators import elementwise  # NumPy is that room's business
+    # How functions of NumPy's are taken. The rooms that make something of a uniform import this one, so they
+    # say it here.
+    elementwise: ClassVar[Callable[..., Any]]
 
-        return elementwise(ufunc, method, inputs, kwargs)
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        return Lazy.elementwise(ufunc, method, inputs, kwargs)
 
     def __bool__(self) -> bool:
         return True  # it is 0 with probability 0
@@ -482,22 +484,22 @@ class LazyUniform(Lazy):
         """The path, which uniform of it, scale and shift."""
         return self._path, self._which, self._scale, self._shift
 
-    def _function(self, name: str) -> Any:
-        from specdecode.exact.functions import LazyFunction  # made of uniforms, so it imports this room
+    function: ClassVar[Callable[["LazyUniform", str], Any]]
 
-        return LazyFunction.of(self, name)
+    def _as_function(self) -> Any:
+        return LazyUniform.function(self, "positive")
 
     def __rtruediv__(self, other: Any) -> Any:
-        return other / self._function("positive")
+        return other / self._as_function()
 
     def __pow__(self, other: Any) -> Any:
-        return self._function("positive") ** other
+        return self._as_function() ** other
 
     def __rpow__(self, other: Any) -> Any:
-        return other ** self._function("positive")
+        return other ** self._as_function()
 
     def __abs__(self) -> Any:
-        return abs(self._function("positive"))
+        return abs(self._as_function())
 
     def __ceil__(self) -> int:
         below: int = math.floor(-self)
@@ -510,7 +512,7 @@ class LazyUniform(Lazy):
 
 
 def _by_name(name: str) -> Callable[[LazyUniform], Any]:
-    return lambda uniform: uniform._function(name)
+    return lambda uniform: LazyUniform.function(uniform, name)
 
 
 for _name in ("log", "log1p", "log2", "log10", "exp", "expm1", "exp2", "sqrt", "tanh"):
