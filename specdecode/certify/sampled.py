@@ -34,6 +34,8 @@ class Sampled:
     total_variation : float or None
         Between the sample and the law there.
     notes : list of str
+    worlds : list of World
+        Those that were sampled.
     """
 
     def __init__(self) -> None:
@@ -41,6 +43,7 @@ class Sampled:
         self.witness: Witness | None = None
         self.total_variation: float | None = None
         self.notes: list[str] = []
+        self.worlds: list[World] = []
 
 
 def sampled(trial: Trial, worlds: Sequence[World], draws: int, alpha: float, seed: int) -> Sampled:
@@ -87,6 +90,7 @@ def sampled(trial: Trial, worlds: Sequence[World], draws: int, alpha: float, see
         seen = resolution(texts, degrees, level)
         length = trial.length(world)
         found.checks.append(Check(world.name, world.k, length, None, texts, None, p_value, passed, seen))
+        found.worlds.append(world)
         if not passed and found.witness is None:
             found.witness, found.total_variation = _witness(trial, world, counts, reference)
     names = sorted({world.name for world in worlds} - {world.name for world in chosen})

@@ -246,6 +246,8 @@ class Question:
         for world in chosen:
             if not isinstance(world, World):
                 raise ValueError(f"worlds has {world!r}; want specdecode.certify.worlds.World")
+        if own:
+            chosen = [replace(world, spare=False) for world in chosen]  # none of them may be left out
         if not chosen:
             raise ValueError("worlds is empty; want one or more")
         for world in chosen:
@@ -255,19 +257,22 @@ class Question:
         watch = Watch(trial.function)
         try:
             with np.errstate(all="ignore"):  # a sampler's warnings are no part of the answer
-                found = self._enumerate(trial, chosen, watch)
+                found, judged = self._enumerate(trial, chosen, watch)
         finally:
             unreached, notes = watch.told()
-        found = replace(found, bounds=bounds_of(chosen, self.tolerance, self.seed), unreached=unreached)
+        found = replace(found, bounds=bounds_of(judged, self.tolerance, self.seed), unreached=unreached)
         found = replace(found, notes=(*found.notes, *untried, *notes))
         if found.verdict == "exact":
             with np.errstate(all="ignore"):
                 found = _with_extremes(found, trial, chosen if own else extreme_worlds())
         return found
 
-    def _enumerate(self, trial: Trial, worlds: Sequence[World], watch: Watch) -> Certificate:
-        """Enumerate every world; sample them if one cannot be enumerated."""
+    def _enumerate(
+        self, trial: Trial, worlds: Sequence[World], watch: Watch
+    ) -> tuple[Certificate, list[World]]:
+        """Enumerate every world, or sample them if one cannot be enumerated; and those that were judged."""
         checks: list[Check] = []
+        judged: list[World] = []
         notes: list[str] = []
         worst, witness = Fraction(0), None
         try:
@@ -292,6 +297,7 @@ class Question:
                     told = f"{outcome} with probability {float(slight[outcome]):.1e}{more}"
                     notes.append(f"{world.name}, k = {world.k}: {told}")
                 checks.append(Check(world.name, world.k, length, found.paths, None, gap, None, passed))
+                judged.append(world)
                 worst = max(worst, gap)
                 if not passed and witness is None:
                     witness = confirmed(trial, world, comparison)
@@ -300,7 +306,7 @@ class Question:
             if witness is None:
                 return self._sample(trial, worlds, _why(error))
             notes.append(f"the remaining worlds were left out: {_why(error)}")
-        return Certificate(
+        certificate = Certificate(
             subject=name_of(trial.function),
             verdict="exact" if witness is None else "not exact",
             method="enumerated",
@@ -313,10 +319,11 @@ class Question:
             witness=witness,
             notes=(*notes, *_written(trial)),
         )
+        return certificate, judged
 
-    def _sample(self, trial: Trial, worlds: Sequence[World], reason: str) -> Certificate:
+    def _sample(self, trial: Trial, worlds: Sequence[World], reason: str) -> tuple[Certificate, list[World]]:
         found = sampled(trial, worlds, self.draws, self.alpha, self.seed)
-        return Certificate(
+        certificate = Certificate(
             subject=name_of(trial.function),
             verdict="no difference found" if found.witness is None else "not exact",
             method="sampled",
@@ -329,6 +336,7 @@ class Question:
             witness=found.witness,
             notes=(*found.notes, *_written(trial)),
         )
+        return certificate, found.worlds
 
 
 def _written(trial: Trial) -> list[str]:
