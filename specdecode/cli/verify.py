@@ -3,7 +3,7 @@
 import argparse
 import math
 
-from specdecode import cli
+from specdecode import cli, proof
 from specdecode.cli.arguments import whole
 from specdecode.cli.console import Answer, Console, tracked
 
@@ -22,7 +22,9 @@ def answer(args: argparse.Namespace) -> Answer:
     identity = cli.verify_identity(
         args.pairs, args.seed, track=lambda pairs: tracked(pairs, len(pairs), "pairs")
     )
-    worlds = cli.verify_generator(track=lambda worlds: tracked(worlds, len(worlds), "worlds"))
+    worlds = cli.verify_generator(
+        worlds=proof.generator_worlds(), track=lambda worlds: tracked(worlds, len(worlds), "worlds")
+    )
     failed = [found.world for found in worlds if not found.equal]
     paths = sum(found.paths for found in worlds)
     passed = identity.passed and not failed

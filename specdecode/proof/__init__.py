@@ -6,6 +6,7 @@ all_rows  a verifier for all real rows at once, by an SMT solver
 programs  the programs of the Coq proofs, running
 """
 
+from specdecode.certify.worlds import small_generator_worlds
 from specdecode.proof.all_rows import Answer, Undecided, certify_for_all_rows, completed_round, for_all_rows
 from specdecode.proof.identity import (
     Enumeration,
@@ -20,6 +21,8 @@ from specdecode.proof.identity import (
 )
 from specdecode.proof.symbols import generic_rows, symbolic_rows
 
+generator_worlds = small_generator_worlds  # those on which the running generator is proved, in Fractions
+
 __all__ = [
     "Answer",
     "Enumeration",
@@ -29,6 +32,7 @@ __all__ = [
     "completed_round",
     "deviation",
     "for_all_rows",
+    "generator_worlds",
     "generic_rows",
     "induced_from_dists",
     "random_pairs",
