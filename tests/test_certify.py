@@ -533,6 +533,7 @@ def test_only_a_target_with_a_memory_shows_some_faults():
         "draft with a memory",
         "order, number and position",
         "a long prompt",
+        "a row of 60",
     }
 
 

@@ -7,6 +7,7 @@ import samplers
 from specdecode import verifiers
 from specdecode.certify import certify, certify_batch, certify_generator, same_law
 from specdecode.certify.batch import batch_worlds
+from specdecode.certify.edges import edge_worlds, numbers_in
 from specdecode.certify.worlds import generator_worlds, sized_worlds, verifier_worlds
 
 NARROW = [w for w in verifier_worlds() if w.k == 1 and w.target.vocab_size <= 4]
@@ -198,3 +199,12 @@ def test_nothing_is_exact_that_was_not_looked_at():
     assert found.verdict == "exact"
     assert max(found.bounds["V"]) == 300
     assert any("three ids of 70000" in note and "left out" in note for note in found.notes)
+
+
+def test_numbers_are_read_from_the_source():
+    assert numbers_in(samplers.one_tile) == [32]
+    assert numbers_in(samplers.edge_of_1000) == [1000]
+    assert numbers_in(samplers.eight_bits) == []
+    worlds, untried = edge_worlds(samplers.six_at_most, is_generator=False)
+    assert {world.k for world in worlds} >= {5, 6, 7, 8}
+    assert untried == []

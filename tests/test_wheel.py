@@ -67,7 +67,7 @@ def test_a_forgotten_package_is_missed(tmp_path):
     one = '[tool.setuptools]\npackages = ["specdecode"]\n\n'
     (source / "pyproject.toml").write_text(head + one + rest)
     left_out = missing(build(source, tmp_path), source)
-    assert "specdecode/adapters/pytorch.py" in left_out
+    assert "specdecode/adapters/pytorch/__init__.py" in left_out
     assert "specdecode/rule.py" not in left_out
 
 

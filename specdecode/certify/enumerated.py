@@ -11,7 +11,7 @@ from specdecode.exact import Comparison, Fault, Law, NotReproducible, law
 __all__ = ["confirmed", "enumerated"]
 
 _MAX_PATHS = 50_000
-_SPARE_UNIFORMS = 30_000  # on all paths of a world that can be left out
+_SPARE_UNIFORMS = 50_000  # on all paths of a world that can be left out
 _MAX_DRAWS = 400  # on one path; a loop that retries is then told soon
 _REPEATS = 5  # enumerations that must agree before a sampler is called not exact
 

@@ -36,11 +36,11 @@ _DRAWS = 100  # so many are extreme that only a loop which waits for another one
 def at_the_extremes(trial: Trial, worlds: Sequence[World]) -> Witness | None:
     """The witness of a sampler that lets out what the target forbids, or a fault, at an extreme coin.
 
-    Of the worlds those are tried whose drafts are sampled from few texts, with rational rows.
+    Of the worlds those are tried that forbid a token, and whose drafts are sampled from few texts.
     """
     for world in worlds:
         size = world.target.vocab_size
-        if world.looks_up or not world.is_rational or size > _WIDTH or size**world.k > _TEXTS:
+        if world.looks_up or size > _WIDTH or size**world.k > _TEXTS or not _forbids(world):
             continue
         world = replace(world, calls=1)
         if isinstance(trial, GeneratorTrial) and world.n_tokens is None:
@@ -76,6 +76,11 @@ def _outcomes(trial: Trial, world: World, u: float) -> Iterator[Any]:
     for drafted, q in proposals([], []):
         p = next_rows(world.target, [*world.prefix, *drafted], world.k + 1)
         yield from _played(lambda rng, d=drafted, q=q, p=p: trial.emitted(d, q, p, rng, vocab_size), u)
+
+
+def _forbids(world: World) -> bool:
+    """Whether the first row, in Fractions, has a 0."""
+    return world.is_rational and 0 in next_rows(world.target, world.prefix, 1)[0].tolist()
 
 
 def _played(program: Any, u: float) -> Iterator[Any]:

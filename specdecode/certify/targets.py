@@ -98,8 +98,8 @@ class Certain:
     Examples
     --------
     >>> model = Certain(3, {2: (1, 1, 2)})
-    >>> model.next_dist([0]).tolist(), [str(entry) for entry in model.next_dist([0, 1])]
-    ([0, 1, 0], ['1/4', '1/4', '1/2'])
+    >>> [[str(entry) for entry in model.next_dist(text)] for text in ([0], [0, 1])]
+    [['0', '1', '0'], ['1/4', '1/4', '1/2']]
     """
 
     def __init__(self, vocab_size: int, rows: Mapping[int, Sequence[int]]) -> None:
