@@ -3,7 +3,7 @@
 import argparse
 import math
 
-from specdecode import cli, proof
+from specdecode import cli
 from specdecode.cli.arguments import whole
 from specdecode.cli.console import Answer, Console, tracked
 
@@ -19,6 +19,8 @@ def declare(parser: argparse.ArgumentParser) -> None:
 
 def answer(args: argparse.Namespace) -> Answer:
     """Verify: PASS or FAIL."""
+    from specdecode import proof  # it needs scipy, which the options do not
+
     identity = cli.verify_identity(
         args.pairs, args.seed, track=lambda pairs: tracked(pairs, len(pairs), "pairs")
     )
